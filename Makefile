@@ -33,7 +33,7 @@ configure = cmake --preset $(1) $(launcher) $(2) -Wno-dev
 build = cmake --build --preset $(1) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo test test-all check test-long test-guest test-hardware asan tsan bench fuzz bundle deb wheel install lint format clean nvcc
+.PHONY: all help demo test test-all check test-long test-guest test-hardware asan tsan bench fuzz docs bundle deb wheel install lint format clean nvcc
 
 all: nvcc  ## build the program: build/bin/doorbell
 	@command -v cmake >/dev/null && command -v ninja >/dev/null || { echo 'cmake or ninja is missing: run scripts/install-deps.sh demo' >&2; exit 1; }
@@ -95,6 +95,10 @@ bench: nvcc  ## micro benchmarks of the hot path's steps; ARGS= goes to Google B
 fuzz:  ## each fuzzer for 60 s; see scripts/fuzz.sh
 	scripts/install-deps.sh fuzz
 	scripts/fuzz.sh
+
+docs:  ## build/docs/html: pages of the library's headers and of docs
+	@scripts/install-deps.sh docs
+	@scripts/docs/make.py
 
 bundle: all  ## dist/doorbell-VERSION-linux-ARCH.tar.gz, which runs where nothing is installed
 	scripts/bundle.sh

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Installs the Debian or Ubuntu packages that a make target needs; does nothing when all are there.
-# Usage: scripts/install-deps.sh demo|test|guest|lint|fuzz|gpu|deb|wheel
+# Usage: scripts/install-deps.sh demo|test|guest|lint|fuzz|gpu|deb|wheel|docs
 # Exit code: 0 all there, 1 something is missing and could not be installed (the line to run is printed).
 set -eu
 
@@ -18,16 +18,18 @@ case "${1:-}" in
                   python3-dev python3-venv pkg-config clang-format libdpdk-dev dpdk-dev libsystemd-dev
                   libfftw3-single3 libopenblas0 libmicrohttpd12 python3-prometheus-client
                   openmpi-bin iperf3 iproute2 util-linux $guest"
-        # Debian's names of a browser that draws pages for tests, of shells whose completion is tested, and of what makes
-        # and tries packages; where there is no such package, its tests are skipped.
-        wanted="chromium-headless-shell zsh fish dpkg-dev debhelper dh-python lintian debootstrap" ;;
+        # Debian's names of a browser that draws pages for tests, of shells whose completion is tested, of what makes
+        # and tries packages, and of what reads the headers' comments; where there is no such package, its tests are
+        # skipped.
+        wanted="chromium-headless-shell zsh fish dpkg-dev debhelper dh-python lintian debootstrap doxygen" ;;
   guest) packages="$build python3 python3-jsonschema libgtest-dev $guest" ;;
   lint) packages="$build python3 libbenchmark-dev clang clang-format clang-tidy" ;;
   fuzz) packages="$build python3 clang libclang-rt-dev libgtest-dev" ;;
   deb)  packages="$build pkg-config libdpdk-dev libsystemd-dev dpkg-dev debhelper dh-python" ;;
   gpu)  packages="g++ python3 python3-venv" ;;  # what scripts/fetch-nvcc.sh runs on
   wheel) packages="$build python3-dev python3-venv" ;;
-  *) echo "usage: $0 demo|test|guest|lint|fuzz|gpu|deb|wheel" >&2; exit 1 ;;
+  docs) packages="python3 doxygen" ;;
+  *) echo "usage: $0 demo|test|guest|lint|fuzz|gpu|deb|wheel|docs" >&2; exit 1 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

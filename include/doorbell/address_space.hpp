@@ -10,14 +10,22 @@
 
 namespace doorbell {
 
+/// An address as the device uses it, in bytes.
 using Iova = u64;
 
 /// The accesses that a mapping allows the device.
-enum class Access : u32 { read = 1, write = 2, read_write = 3 };
+enum class Access : u32 {
+  read = 1,        ///< the device reads the memory
+  write = 2,       ///< the device writes it
+  read_write = 3,  ///< both
+};
+/// True if `have` has every access of `want`.
 [[nodiscard]] DOORBELL_HD constexpr bool allows(Access have, Access want) {
   return (static_cast<u32>(have) & static_cast<u32>(want)) == static_cast<u32>(want);
 }
 
+/// The mappings of one device, or of one process on it.
+///
 /// Thread rule: map and unmap may be called from any thread; the device may be running.
 class AddressSpace {
  public:
@@ -37,10 +45,12 @@ class AddressSpace {
 /// A region together with its mapping: unmapped, then freed, in that order.
 class Mapped {
  public:
+  /// Nothing mapped.
   Mapped() = default;
+  /// Maps `region` in `space`, which must outlive this object. Throws as AddressSpace::map().
   Mapped(AddressSpace& space, Region region, Access access)
       : space_(&space), region_(std::move(region)), iova_(space.map(region_, access)) {}
-  /// Memory of the space's own making.
+  /// Memory of the space's own making: AddressSpace::allocate(), then map().
   Mapped(AddressSpace& space, Place place, u64 bytes, Access access, std::shared_ptr<gpu::Gpu> gpu = nullptr)
       : Mapped(space, space.allocate(place, bytes, std::move(gpu)), access) {}
   ~Mapped() { release(); }
@@ -57,8 +67,11 @@ class Mapped {
     }
     return *this;
   }
+  /// The memory; it stays this object's.
   [[nodiscard]] Region& region() { return region_; }
+  /// Likewise, to read.
   [[nodiscard]] const Region& region() const { return region_; }
+  /// The device's address of byte 0.
   [[nodiscard]] Iova iova() const { return iova_; }
   /// Ends the mapping early, so that the region may outlive the space. The device has stopped using it.
   void unmap() { release(); }

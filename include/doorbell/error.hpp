@@ -12,7 +12,7 @@ namespace doorbell {
 
 /// Process exit codes; the same on every subcommand.
 enum class ExitCode : int {
-  ok = 0,
+  ok = 0,             ///< complete, and all data is right
   usage = 1,          ///< bad option, missing file, no permission, device busy
   data = 2,           ///< data, completion or timeout errors, or an impossible figure
   regression = 3,     ///< `compare` found one
@@ -26,14 +26,18 @@ enum class ExitCode : int {
 /// command ends with when the error is not handled.
 class Error : public std::runtime_error {
  public:
+  /// `what` is the object, `why` the reason: one line each, without a full stop.
   Error(std::string what, const std::string& why, std::string hint = {}, ExitCode code = ExitCode::usage)
       : std::runtime_error(what + ": " + why),
         subject_(std::move(what)),
         hint_(std::move(hint)),
         code_(code) {}
 
+  /// The first part of what(): the object alone.
   [[nodiscard]] const std::string& subject() const noexcept { return subject_; }
+  /// How to mend it; may be empty.
   [[nodiscard]] const std::string& hint() const noexcept { return hint_; }
+  /// ExitCode::absent where a device is not on this machine.
   [[nodiscard]] ExitCode code() const noexcept { return code_; }
 
  private:

@@ -16,49 +16,56 @@
 
 namespace doorbell::gpu {
 
-enum class Runtime { cuda, hip, level_zero };
-[[nodiscard]] std::string_view name(Runtime runtime);  ///< "cuda", "hip", "level_zero"
+/// The vendor's library behind a GPU.
+enum class Runtime {
+  cuda,        ///< NVIDIA, libcuda.so.1
+  hip,         ///< AMD, libamdhip64.so
+  level_zero,  ///< Intel, libze_loader.so.1
+};
+/// "cuda", "hip", "level_zero".
+[[nodiscard]] std::string_view name(Runtime runtime);
 
 /// One GPU as enumeration knows it. `index` is the number that `--gpu` takes.
 struct Info {
-  int index = 0;
-  Runtime runtime = Runtime::cuda;
-  std::string name;
-  std::string arch;  ///< "sm_90", "gfx90a"; of Level Zero, the ids of vendor and device
-  std::string pci_address;
-  std::string driver;
-  u64 memory_bytes = 0;
-  int multiprocessors = 0;
-  int warp_size = 32;
+  int index = 0;                    ///< from 0, over all runtimes
+  Runtime runtime = Runtime::cuda;  ///< the library that drives it
+  std::string name;                 ///< as the vendor's driver has it
+  std::string arch;                 ///< "sm_90", "gfx90a"; of Level Zero, the ids of vendor and device
+  std::string pci_address;          ///< "0000:3b:00.0"
+  std::string driver;               ///< the driver's version
+  u64 memory_bytes = 0;             ///< of the whole GPU
+  int multiprocessors = 0;          ///< each runs blocks of its own
+  int warp_size = 32;               ///< lanes: GpuWarp::size of its kernels
 };
 
 /// Why GPUs of one runtime cannot be used, for `doctor` and for the error of `--initiator gpu`.
 struct RuntimeStatus {
-  Runtime runtime;
-  bool usable = false;
-  std::string detail;  ///< "driver 580.159, 1 GPU" or "libcuda.so.1 cannot be loaded: ..."
+  Runtime runtime;      ///< which one
+  bool usable = false;  ///< its library is there, and at least one GPU
+  std::string detail;   ///< "driver 580.159, 1 GPU" or "libcuda.so.1 cannot be loaded: ..."
 };
 
 /// A queue of work on the GPU, done in its order. Owned by the Gpu that made it; freed with it or by
 /// destroy().
 struct Stream {
-  void* handle = nullptr;
+  void* handle = nullptr;  ///< the runtime's own
 };
 
 /// A place in a stream, for other streams to wait for. Owned by the Gpu that made it.
 struct Event {
-  void* handle = nullptr;
+  void* handle = nullptr;  ///< the runtime's own
 };
 
 /// A kernel from one of the embedded code objects.
 struct Kernel {
-  void* handle = nullptr;
+  void* handle = nullptr;  ///< the runtime's own; valid as long as the Gpu
 };
 
+/// One copy; either side may be host or GPU memory.
 struct Copy {
-  void* to;
-  const void* from;
-  u64 bytes;
+  void* to;          ///< must not overlap `from`
+  const void* from;  ///< read until the copy has finished
+  u64 bytes;         ///< any number
 };
 
 /// An open GPU with a current context. Every call throws doorbell::Error on failure unless it says
@@ -66,41 +73,52 @@ struct Copy {
 class Gpu {
  public:
   virtual ~Gpu() = default;
+  /// As enumerate() has it.
   [[nodiscard]] virtual const Info& info() const = 0;
 
   /// GPU memory, zeroed, aligned to at least 64 KiB. The pointer is valid on the GPU only.
   [[nodiscard]] virtual void* allocate(u64 bytes) = 0;
+  /// Gives back what allocate() returned; the GPU must have stopped using it.
   virtual void free(void* p) noexcept = 0;
   /// Page-locked host memory mapped into the GPU at the same address (unified addressing); zeroed.
   [[nodiscard]] virtual void* allocate_pinned(u64 bytes) = 0;
+  /// Gives back what allocate_pinned() returned.
   virtual void free_pinned(void* p) noexcept = 0;
   /// Makes existing host memory reachable by the GPU and returns the GPU's address for it.
   /// `mmio` registers a device's BAR mapping instead of memory.
   [[nodiscard]] virtual void* register_host(void* p, u64 bytes, bool mmio) = 0;
+  /// Ends register_host() of `p`, before the memory is freed.
   virtual void unregister_host(void* p) noexcept = 0;
 
-  /// Blocking copies; either side may be host or GPU memory.
+  /// Copies, and returns when the bytes are there; either side may be host or GPU memory.
   virtual void copy(void* to, const void* from, u64 bytes) = 0;
+  /// Several at once, in any order; returns when all are done.
   virtual void copy(std::span<const Copy> batch) = 0;
+  /// Zeros to GPU memory. Blocking.
   virtual void fill_zero(void* p, u64 bytes) = 0;
 
+  /// A new one, whose work runs beside that of other streams.
   [[nodiscard]] virtual Stream create_stream() = 0;
   /// One whose kernels get a multiprocessor that becomes free before those of other streams do.
   [[nodiscard]] virtual Stream create_urgent_stream() = 0;
+  /// Frees a stream whose work has finished.
   virtual void destroy(Stream s) noexcept = 0;
   /// Finds `name` in the embedded code objects; throws when this build has no kernels for this GPU.
   [[nodiscard]] virtual Kernel kernel(const std::string& name) = 0;
+  /// A kernel's grid, in one dimension.
   struct Launch {
-    u32 blocks = 1;
-    u32 threads = 32;
+    u32 blocks = 1;        ///< of the grid
+    u32 threads = 32;      ///< of a block
     u32 shared_bytes = 0;  ///< dynamic shared memory, raised past 48 KiB as needed
   };
-  /// `args` points at each argument's value, in order.
+  /// Puts a kernel into a stream and returns. `args` points at each argument's value, in order.
   virtual void launch(Kernel k, const Launch& shape, Stream s, std::span<void*> args) = 0;
   /// Starts a copy behind what is in the stream, and returns; where host memory is not pinned, perhaps only
   /// when it has been read. Both sides are left alone until the stream has come that far.
   virtual void start_copy(const Copy& copy, Stream s) = 0;
+  /// One that stands for nothing until record().
   [[nodiscard]] virtual Event create_event() = 0;
+  /// Frees an event that nothing waits for.
   virtual void destroy(Event e) noexcept = 0;
   /// From now on `e` stands for all that is in the stream by now.
   virtual void record(Event e, Stream s) = 0;
@@ -128,10 +146,11 @@ class Gpu {
 
 /// A code object that the build embedded ("sm_90", "ptx", "gfx90a", ...); empty without a GPU compiler.
 struct CodeObject {
-  Runtime runtime;
-  std::string name;  ///< the source's stem, for messages
-  std::span<const std::byte> image;
+  Runtime runtime;                   ///< that loads it
+  std::string name;                  ///< the source's stem, for messages
+  std::span<const std::byte> image;  ///< as the compiler wrote it
 };
+/// All that this build has: none without a GPU compiler.
 [[nodiscard]] std::span<const CodeObject> code_objects();
 
 }  // namespace doorbell::gpu

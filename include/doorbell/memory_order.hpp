@@ -16,13 +16,14 @@ namespace doorbell {
 
 /// 16 bytes that move as one access where the hardware can: the unit of ring writes.
 struct alignas(16) Word16 {
-  u32 w[4];
+  u32 w[4];  ///< little endian, in the order of memory
   friend DOORBELL_INLINE bool operator==(const Word16& a, const Word16& b) {
     return ((a.w[0] ^ b.w[0]) | (a.w[1] ^ b.w[1]) | (a.w[2] ^ b.w[2]) | (a.w[3] ^ b.w[3])) == 0;
   }
 };
 static_assert(sizeof(Word16) == 16);
 
+/// Orders nothing: for a word that says all by itself.
 DOORBELL_INLINE u32 load_relaxed(const u32* p) {
 #if defined(DOORBELL_ON_CUDA)
   u32 v;
@@ -71,6 +72,7 @@ DOORBELL_INLINE void store_release(u32* p, u32 v) {
 #endif
 }
 
+/// load_relaxed() of 64 bits, which change as a whole.
 DOORBELL_INLINE u64 load64_relaxed(const u64* p) {
 #if defined(DOORBELL_ON_CUDA)
   u64 v;
@@ -96,6 +98,7 @@ DOORBELL_INLINE u64 load64_acquire(const u64* p) {
 #endif
 }
 
+/// store_relaxed() of 64 bits, which change as a whole.
 DOORBELL_INLINE void store64_relaxed(u64* p, u64 v) {
 #if defined(DOORBELL_ON_CUDA)
   asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
@@ -353,19 +356,24 @@ DOORBELL_INLINE void cpu_relax() {
 
 // Words of wire formats, and payload that travels inside a ring.
 
+/// Bits 31:0.
 [[nodiscard]] DOORBELL_INLINE u32 low(u64 v) {
   return static_cast<u32>(v);
 }
+/// Bits 63:32.
 [[nodiscard]] DOORBELL_INLINE u32 high(u64 v) {
   return static_cast<u32>(v >> 32);
 }
+/// 64 bits of two halves: the reverse of high() and low().
 [[nodiscard]] DOORBELL_INLINE u64 join(u32 upper, u32 lower) {
   return static_cast<u64>(upper) << 32 | lower;
 }
 
+/// 16 bytes of two words, `first` at the lower address.
 [[nodiscard]] DOORBELL_INLINE Word16 words(u64 first, u64 second) {
   return {{low(first), high(first), low(second), high(second)}};
 }
+/// `a` if `first`, else `b`, selected and not branched to: the lanes of a warp stay together.
 [[nodiscard]] DOORBELL_INLINE Word16 pick(bool first, const Word16& a, const Word16& b) {
   return {
       {first ? a.w[0] : b.w[0], first ? a.w[1] : b.w[1], first ? a.w[2] : b.w[2], first ? a.w[3] : b.w[3]}};

@@ -19,7 +19,7 @@ inline constexpr u32 kPoison = 0xdb0ddead;
 
 /// The result of a check. The order is the severity in which an I/O of several units is classified.
 enum class Verdict : u32 {
-  ok = 0,
+  ok = 0,        ///< as it was written
   old_version,   ///< right, but a unit of an earlier version of the pattern: no failure
   unverifiable,  ///< nothing known of what should be here
   stale,         ///< an older generation, or never written although a write was acknowledged
@@ -66,7 +66,7 @@ DOORBELL_INLINE bool same_unit(const u32* unit, const Identity& id) {
 
 /// The checker's knowledge of a unit.
 struct Expect {
-  Identity id;
+  Identity id;          ///< of the first unit; addresses count up from there
   bool written = true;  ///< false: this run did not write it, so only its own header can vouch for it
   bool strict = false;  ///< of those: something must have been written there, so that nothing is no excuse
   /// Of those: all units have the seed and the sequence of `id`, because one write made them. Others are
@@ -153,9 +153,10 @@ DOORBELL_INLINE void poison(const Warp& warp, void* data, u64 bytes) {
     store16(part + u * kParts, Word16{{kPoison, kPoison, kPoison, kPoison}});
 }
 
+/// The outcome of check().
 struct Checked {
-  Verdict verdict = Verdict::ok;
-  u64 address = 0;  ///< of the first unit that is not ok
+  Verdict verdict = Verdict::ok;  ///< the worst of all units
+  u64 address = 0;                ///< of the first unit that is not ok
 };
 
 /// How many units a warp compares at once: their loads are in flight together, so that the way across

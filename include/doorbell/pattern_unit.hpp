@@ -18,18 +18,22 @@
 
 namespace doorbell::pattern {
 
+/// @name A unit's sizes
+/// @{
 inline constexpr u32 kUnitBytes = 512;
 inline constexpr u32 kUnitWords = kUnitBytes / 4;
 inline constexpr u32 kParts = kUnitBytes / 16;  ///< 16-byte parts; a 32-lane warp holds one a lane
 inline constexpr u32 kHeaderWords = 8;
 inline constexpr u32 kHeaderParts = 2;
-inline constexpr u32 kMagic = 0x324c4244;  // "DBL2"; the digit is the pattern's version
+/// @}
+/// "DBL2"; the digit is the pattern's version.
+inline constexpr u32 kMagic = 0x324c4244;
 
 /// Who a unit is. `address` is a byte address on the device; `sequence` grows with each rewrite.
 struct Identity {
-  u64 seed = 0;
-  u64 address = 0;
-  u64 sequence = 0;
+  u64 seed = 0;      ///< of the run that wrote it
+  u64 address = 0;   ///< in bytes, a multiple of 512; or kNoAddress
+  u64 sequence = 0;  ///< the rewrite
   friend DOORBELL_INLINE bool operator==(const Identity& a, const Identity& b) {
     return a.seed == b.seed && a.address == b.address && a.sequence == b.sequence;
   }
@@ -48,16 +52,18 @@ DOORBELL_INLINE u64 mix64(u64 x) {
   return x;
 }
 
-/// Hashes one more word. One to one in `word` and in `hash`: what differs in one word only has another hash.
+/// The odd multiplier of absorb().
 inline constexpr u32 kMix = 0x7feb352d;
+/// Hashes one more word. One to one in `word` and in `hash`: what differs in one word only has another hash.
 DOORBELL_INLINE u32 absorb(u32 hash, u32 word) {
   hash ^= word;
   hash ^= hash >> 16;
   hash *= kMix;
   return hash ^ hash >> 15;
 }
+/// The inverse of kMix modulo 2^32.
+inline constexpr u32 kUnmix = 0x1d69e2a5;
 /// The hash that absorb() made `absorbed` of with `word`.
-inline constexpr u32 kUnmix = 0x1d69e2a5;  // kMix * kUnmix is 1
 DOORBELL_INLINE u32 forget(u32 absorbed, u32 word) {
   u32 hash = absorbed ^ absorbed >> 15 ^ absorbed >> 30;
   hash *= kUnmix;
@@ -72,10 +78,12 @@ DOORBELL_INLINE u32 neighbours_hash(const Identity& id) {
   h = absorb(h, static_cast<u32>(id.address >> 32));
   return absorb(h, static_cast<u32>(id.sequence));
 }
+/// A unit's start: the hash of its identity, on which every word of it depends.
 DOORBELL_INLINE u32 start_of(const Identity& id) {
   return absorb(neighbours_hash(id), static_cast<u32>(id.address));
 }
 
+/// x^22 + x^2 + x + 1: the LFSR's, without x^32.
 inline constexpr u32 kPolynomial = 0x00400007;
 /// One step of the LFSR in three instructions: the bit that falls out, spread over the word, selects the
 /// polynomial.
@@ -108,6 +116,7 @@ DOORBELL_INLINE Word16 make_part(const Identity& id, u32 start, u32 part) {
   w.w[3] = header ? static_cast<u32>(high >> 32) : w.w[3];
   return w;
 }
+/// The same for one part alone.
 DOORBELL_INLINE Word16 make_part(const Identity& id, u32 part) {
   return make_part(id, start_of(id), part);
 }
@@ -125,14 +134,17 @@ DOORBELL_INLINE Identity claimed(const u32* unit) {
 // word.
 namespace doorbell::pattern::version1 {
 
-inline constexpr u32 kMagic = 0x314c4244;  // "DBL1"
+/// "DBL1".
+inline constexpr u32 kMagic = 0x314c4244;
 
+/// The first state of a unit's walk, never 0.
 DOORBELL_INLINE u32 start_of(const Identity& id) {
   const u64 h = mix64(id.seed ^ mix64(id.address ^ mix64(id.sequence)));
   const u32 s = static_cast<u32>(h ^ (h >> 32));
   return s != 0 ? s : 1;
 }
 
+/// A whole unit by one lane; `out` has kUnitWords words.
 DOORBELL_INLINE void make_unit(u32* out, const Identity& id) {
   const u32 start = version1::start_of(id);
   const u64 header[] = {u64{start} << 32 | kMagic, id.seed, id.address, id.sequence};

@@ -17,7 +17,8 @@
 //   const rdma::Status status =
 //       remote.put(OneLane{}, {there->iova(), there->rkey()}, {here->iova(), here->lkey()}, 4096);
 //
-// examples/rdma_put is a whole program, over all formats.
+// The head of remote_operations.hpp has the same in a kernel; examples/rdma_put is a whole program, over all
+// formats.
 #pragma once
 
 #include <doorbell/error.hpp>
@@ -39,6 +40,7 @@ namespace doorbell::rdma {
 
 /// The Clock of a RemoteOperations whose ticks are nanoseconds, on a CPU and in a kernel.
 struct NsClock {
+  /// Nanoseconds since an arbitrary start: only differences mean something.
   static DOORBELL_HD u64 now() {
 #if defined(DOORBELL_ON_GPU)
     return gpu_global_ns();
@@ -50,7 +52,7 @@ struct NsClock {
 };
 
 /// Calls `f` with an empty object of the queue format that Nic::provider_name() names, and returns its
-/// result: with_format(name, [&]<class Format>(Format) { ... }). Throws Error for "verbs", whose queues
+/// result: `with_format(name, [&]<class Format>(Format) { ... })`. Throws Error for "verbs", whose queues
 /// libibverbs writes, and for a name of none. Host code only.
 template <class F>
 auto with_format(std::string_view provider, F&& f) {

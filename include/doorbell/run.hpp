@@ -29,8 +29,8 @@ using OptionValues = std::vector<std::pair<std::string, std::string>>;
 /// How a run is watched. All calls come from the thread that called run(), at most some ten a second while
 /// phases last.
 struct RunHooks {
-  /// `share` of the phase under way that is done, 0..1 (NaN: no end is known); `phase` in words; operations in
-  /// all.
+  /// `share` of the phase under way that is done, 0..1 (NaN: no end is known); `phase` in words; operations
+  /// in all.
   std::function<void(double share, const std::string& phase, u64 operations)> progress = {};
   /// Asks the run to end early, from any thread; its Result is partial then (stop_reason "signal").
   std::stop_token stop = {};
@@ -39,21 +39,28 @@ struct RunHooks {
 /// Of one population of operations. Latencies are in ns; empty where they were not measured, and a percentile
 /// with fewer than 10 operations above it.
 struct RunFigures {
-  u64 operations = 0;
-  u64 bytes = 0;
-  double elapsed_s = 0;
-  double operations_per_s = 0;
-  double bytes_per_s = 0;
+  u64 operations = 0;           ///< completed
+  u64 bytes = 0;                ///< payload of these
+  double elapsed_s = 0;         ///< what the rates are over
+  double operations_per_s = 0;  ///< operations / elapsed_s
+  double bytes_per_s = 0;       ///< bytes / elapsed_s
+  /// @name Latencies in ns
+  /// @{
   std::optional<double> min_ns, mean_ns, p50_ns, p90_ns, p99_ns, p99_9_ns, max_ns;
+  /// @}
 };
 
 /// Verification, in operations.
 struct RunChecks {
   std::string mode = {};  ///< "full", "sample=P" or "none"
-  u64 checked = 0;
-  u64 checked_bytes = 0;
-  u64 unverifiable = 0;  ///< of data that is not known to have been written: no failure
+  u64 checked = 0;        ///< compared with what had been written
+  u64 checked_bytes = 0;  ///< payload of these
+  u64 unverifiable = 0;   ///< of data that is not known to have been written: no failure
+  /// @name Wrong, by class: pattern::Verdict says what each means; duplicated ones completed twice
+  /// @{
   u64 corrupt = 0, misplaced = 0, stale = 0, duplicated = 0, missing = 0;
+  /// @}
+  /// Those of all classes.
   [[nodiscard]] u64 failed() const { return corrupt + misplaced + stale + duplicated + missing; }
 };
 
@@ -64,22 +71,23 @@ struct RunCell {
   std::map<std::string, std::string> parameters = {};  ///< those that make the cell: {"in_flight", "32"}
   std::string initiator = {};                          ///< "cpu" or "gpu"
   std::string device_kind = {};                        ///< "model", "emulated", "hardware" or "kernel"
-  std::string device = {};
-  RunFigures figures = {};                                     ///< of the median repeat, by rate
+  std::string device = {};                             ///< its full name
+  RunFigures figures = {};                             ///< of the median repeat, by rate
   std::vector<std::pair<std::string, RunFigures>> parts = {};  ///< inside it, by name: "write", "read"
   std::vector<double> repeats_operations_per_s = {};           ///< of each repeat, in order
-  RunChecks checks = {};
+  RunChecks checks = {};                                       ///< of all repeats together
   std::map<std::string, u64> errors = {};  ///< by class; all classes of the path, most of them 0
 };
 
+/// The outcome of a run.
 struct RunResult {
   int exit_code = 0;             ///< ExitCode: 0, or 2 for lost, late or wrong data, ...
   std::string verdict = {};      ///< the sentence at the end of the table: "OK", "FAILED: 3 corrupt", ...
   bool complete = true;          ///< false: ended before its work was done
   std::string stop_reason = {};  ///< "done", "signal", "error", "timeout", "reset" or "removed"
-  std::vector<std::string> warnings = {};
-  std::vector<RunCell> cells = {};
-  std::string json = {};  ///< the whole record, schema/results-1.schema.json
+  std::vector<std::string> warnings = {};  ///< sentences: what the machine or the options made of the figures
+  std::vector<RunCell> cells = {};         ///< in the order in which they were measured
+  std::string json = {};                   ///< the whole record, schema/results-1.schema.json
 };
 
 /// Measures, and returns when all is done. A run whose data was wrong returns, with its exit_code.

@@ -5,8 +5,8 @@
 // template parameter: OneLane on a CPU thread, GpuWarp in a kernel, an emulated warp of threads in
 // tests. Every collective call is made by all lanes together.
 //
-// A Warp has: size (lanes, a constant), lane(), ballot(p) (bit i = lane i's p, the same on every
-// lane), shfl(v, i) (lane i's v) and sync() (lanes wait for each other; their stores so far are
+// A Warp has: `size` (lanes, a constant), `lane()`, `ballot(p)` (bit i = lane i's p, the same on every
+// lane), `shfl(v, i)` (lane i's v) and `sync()` (lanes wait for each other; their stores so far are
 // visible to all of them).
 #pragma once
 
@@ -18,7 +18,10 @@
 
 namespace doorbell {
 
+/// The Warp of a CPU thread: one lane.
 struct OneLane {
+  /// @name The members of a Warp, as the head of warp.hpp has them
+  /// @{
   static constexpr u32 size = 1;
   [[nodiscard]] DOORBELL_INLINE u32 lane() const { return 0; }
   [[nodiscard]] DOORBELL_INLINE u64 ballot(bool p) const { return p ? 1 : 0; }
@@ -27,10 +30,14 @@ struct OneLane {
     return v;
   }
   DOORBELL_INLINE void sync() const {}
+  /// @}
 };
 
 #if defined(__CUDACC__)
+/// The Warp of a kernel: all lanes of one, of which none may be missing in a call. In code for a GPU only.
 struct GpuWarp {
+  /// @name The members of a Warp, as the head of warp.hpp has them
+  /// @{
   static constexpr u32 size = 32;
   [[nodiscard]] __device__ __forceinline__ u32 lane() const { return threadIdx.x & 31u; }
   [[nodiscard]] __device__ __forceinline__ u64 ballot(bool p) const { return __ballot_sync(~0u, p); }
@@ -39,6 +46,7 @@ struct GpuWarp {
     return __shfl_sync(~0u, v, static_cast<int>(from));
   }
   __device__ __forceinline__ void sync() const { __syncwarp(); }
+  /// @}
 };
 #elif defined(__HIPCC__)
 struct GpuWarp {
@@ -106,14 +114,17 @@ DOORBELL_INLINE T reduce(const Warp& warp, T v, Op op) {
   for (u32 step = Warp::size / 2; step > 0; step /= 2) v = op(v, warp.shfl(v, warp.lane() ^ step));
   return v;
 }
+/// reduce() to the sum.
 template <class Warp, class T>
 DOORBELL_INLINE T reduce_add(const Warp& warp, T v) {
   return reduce(warp, v, [](T a, T b) { return static_cast<T>(a + b); });
 }
+/// reduce() to the smallest.
 template <class Warp, class T>
 DOORBELL_INLINE T reduce_min(const Warp& warp, T v) {
   return reduce(warp, v, [](T a, T b) { return a < b ? a : b; });
 }
+/// reduce() to the largest.
 template <class Warp, class T>
 DOORBELL_INLINE T reduce_max(const Warp& warp, T v) {
   return reduce(warp, v, [](T a, T b) { return a > b ? a : b; });
@@ -167,7 +178,9 @@ DOORBELL_DEVICE inline u64 gpu_cycles() {
 
 /// Both, as loops of kernels take their Clock.
 struct GpuClock {
+  /// gpu_cycles().
   static DOORBELL_DEVICE u64 now() { return gpu_cycles(); }
+  /// gpu_global_ns().
   static DOORBELL_DEVICE u64 wall_ns() { return gpu_global_ns(); }
 };
 

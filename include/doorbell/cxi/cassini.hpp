@@ -29,13 +29,21 @@ namespace doorbell::cxi {
 /// The NIC's library refused a call: which call, and the errno. Models refuse with the same numbers.
 class CallError : public Error {
  public:
-  enum class Call { open, service, map, other };
+  /// Which call was refused.
+  enum class Call {
+    open,     ///< of the device
+    service,  ///< look-up of the service
+    map,      ///< of memory
+    other,    ///< any other
+  };
   /// `what` as in Error; `code` is a positive errno.
   CallError(Call call, int code, std::string what, std::string hint = {}, ExitCode exit = ExitCode::usage)
       : Error(std::move(what), std::generic_category().message(code), std::move(hint), exit),
         call_(call),
         code_(code) {}
+  /// The call that was refused.
   [[nodiscard]] Call call() const noexcept { return call_; }
+  /// A positive errno.
   [[nodiscard]] int errno_code() const noexcept { return code_; }
 
  private:
@@ -45,10 +53,10 @@ class CallError : public Error {
 
 /// The destination of puts: a process's endpoint on a NIC.
 struct Address {
-  u32 nid = 0;  ///< 20 bits
-  u32 pid = 0;
-  unsigned pid_bits = 9;
-  u16 vni = 0;
+  u32 nid = 0;            ///< 20 bits
+  u32 pid = 0;            ///< of the process on that NIC, `pid_bits` wide
+  unsigned pid_bits = 9;  ///< of the NIC
+  u16 vni = 0;            ///< virtual network: that of both ends
 };
 
 /// Memory that the NIC may use (an "MD"), until this object is destroyed; the region must live as long.
@@ -59,6 +67,7 @@ class MemoryDescriptor {
   [[nodiscard]] Iova iova() const { return iova_; }
   /// The address context.
   [[nodiscard]] u32 lac() const { return lac_; }
+  /// The region's.
   [[nodiscard]] u64 bytes() const { return bytes_; }
 
  protected:
@@ -77,9 +86,9 @@ class EventQueueObject {
 
 /// The parameters with which a command queue is created.
 struct CommandQueueShape {
-  CommandQueueKind kind = CommandQueueKind::transmit;
-  u32 slots = 64;                        ///< the number asked for; the queue may be larger
-  EventQueueObject* events = nullptr;    ///< for command failures; may be null
+  CommandQueueKind kind = CommandQueueKind::transmit;  ///< the commands that it takes
+  u32 slots = 64;                                      ///< the number asked for; the queue may be larger
+  EventQueueObject* events = nullptr;                  ///< for command failures; may be null
   Place queue_memory = Place::pageable;  ///< libcxi offers no choice: it throws for other places
 };
 
@@ -95,6 +104,7 @@ class CommandQueueObject {
 class CounterObject {
  public:
   virtual ~CounterObject() = default;
+  /// Throws Error if `initiator` cannot reach the counter.
   [[nodiscard]] virtual CounterMemory memory(Initiator initiator) = 0;
 };
 
@@ -102,6 +112,7 @@ class CounterObject {
 class PortalsEntry {
  public:
   virtual ~PortalsEntry() = default;
+  /// Its number in commands, as Append::ptlte_index.
   [[nodiscard]] u32 index() const { return index_; }
 
  protected:
@@ -112,11 +123,13 @@ class PortalsEntry {
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
+  /// The address that the other end needs to know.
   [[nodiscard]] virtual Address address() const = 0;
   /// Lets this endpoint's commands use the region, and others reach it through a portals entry.
   [[nodiscard]] virtual std::unique_ptr<MemoryDescriptor> map(const Region& region, Access access) = 0;
   /// `bytes` are rounded up to pages.
   [[nodiscard]] virtual std::unique_ptr<EventQueueObject> create_event_queue(u64 bytes, Place place) = 0;
+  /// A queue with the endpoint's communication profile.
   [[nodiscard]] virtual std::unique_ptr<CommandQueueObject> create_command_queue(
       const CommandQueueShape& shape) = 0;
   /// With a write-back the initiator can read the counts from memory.
@@ -128,19 +141,20 @@ class Endpoint {
 
 /// Limits of the device, to check before anything is created.
 struct Limits {
-  u32 max_slots = 65536;
+  u32 max_slots = 65536;              ///< of a command queue
   u64 max_transfer = 0xffff'ffffULL;  ///< bytes of one put or get
-  u32 max_buffers = ~u32{0};  ///< that others can reach at the same time; a device may have fewer left
-  bool gpu_memory = false;
-  bool gpu_initiator = false;
+  u32 max_buffers = ~u32{0};   ///< that others can reach at the same time; a device may have fewer left
+  bool gpu_memory = false;     ///< can map GPU memory
+  bool gpu_initiator = false;  ///< a GPU can reach its queues and doorbells
 };
 
-/// The states of queues that have just been created, in addresses of their initiator.
+/// The state of a queue that has just been created, in addresses of its initiator.
 [[nodiscard]] inline EventQueueState initial_state(EventQueueObject& queue, Initiator initiator) {
   EventQueueState s;
   s.memory = queue.memory(initiator);
   return s;
 }
+/// Likewise.
 [[nodiscard]] inline CommandQueueState initial_state(CommandQueueObject& queue, Initiator initiator) {
   CommandQueueState s;
   s.memory = queue.memory(initiator);
@@ -150,6 +164,7 @@ struct Limits {
 /// The service that every user may open.
 inline constexpr u32 kDefaultService = 1;
 
+/// An open NIC. It outlives the objects that it made.
 class Cassini {
  public:
   virtual ~Cassini() = default;
@@ -157,6 +172,7 @@ class Cassini {
   [[nodiscard]] virtual std::string kind() const = 0;
   /// The device's full name, for what the user wrote.
   [[nodiscard]] virtual std::string name() const = 0;
+  /// To check before anything is created.
   [[nodiscard]] virtual Limits limits() const = 0;
   /// `bytes` of zeroed memory that endpoints of this device can map; with `gpu`, memory of that GPU or
   /// reachable by it.
@@ -194,6 +210,7 @@ struct CassiniRequest {
 /// Thread rule: one thread. The endpoint must outlive this object, which must outlive what it exposes.
 class PortalsTable {
  public:
+  /// Makes the queues with which entries are set up. Throws Error.
   explicit PortalsTable(Endpoint& endpoint);
 
   /// Memory in an entry of its own, for puts and gets. The destructor removes it, which must happen before
@@ -242,6 +259,7 @@ struct PutQueueShape {
 /// failures. The endpoint outlives it.
 class PutQueueObject {
  public:
+  /// Makes the queues. Throws Error: a number out of range, no memory.
   PutQueueObject(Endpoint& endpoint, const PutQueueShape& shape);
   /// The state of a PutQueue over fresh queues, which puts to `to` and gets from there, in addresses of
   /// `initiator`. Every call but the first one makes the queues anew, and what was made of the one before is

@@ -20,23 +20,26 @@ namespace doorbell::cxi {
 /// A CommandQueue's whole state: plain data, so that it can stay in memory between two kernels. The default
 /// values are those of a queue that has just been created.
 struct CommandQueueState {
-  CommandQueueMemory memory;
+  CommandQueueMemory memory;      ///< where the queue lies; stays as it is
   u32 wp32 = 2 * kStatusSlots;    ///< the place of the next command
   u32 rung32 = 2 * kStatusSlots;  ///< the position at the last doorbell
   u32 rp32 = 2 * kStatusSlots;    ///< the device's read position at the last look at the status
-  u32 bad_status = 0;
+  u32 bad_status = 0;             ///< CommandQueue::bad_status()
 };
 
+/// The initiator's side of a command queue. The head of command_queue.hpp has the rules.
 template <class Warp>
 class CommandQueue {
  public:
-  using State = CommandQueueState;
+  using State = CommandQueueState;  ///< what a kernel leaves for the next one
   /// If fewer units seem free, the status is read again.
   static constexpr u32 kFewUnits = 16;
 
   /// Continues from the state of another CommandQueue on the same ring.
   DOORBELL_INLINE explicit CommandQueue(const CommandQueueState& state) : s_(state) {}
+  /// Where another CommandQueue on the same ring may go on.
   [[nodiscard]] DOORBELL_INLINE const CommandQueueState& state() const { return s_; }
+  /// Its number on the NIC.
   [[nodiscard]] DOORBELL_INLINE u32 index() const { return m().index; }
 
   /// Units that may be posted now. Reads the device's status only if fewer than `wanted` seem free.
@@ -106,6 +109,7 @@ class CommandQueue {
     s_.wp32 = after(s_.wp32, n * kUnits);
   }
 
+  /// True if something was posted since the last ring().
   [[nodiscard]] DOORBELL_INLINE bool pending() const { return s_.wp32 != s_.rung32; }
 
   /// Rings one doorbell for everything posted so far. Returns the number of register writes: 0 or 1.

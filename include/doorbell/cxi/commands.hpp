@@ -24,7 +24,7 @@ template <class C>
   return out.take_header(header_of(words[0]));
 }
 
-/// Bytes 2.3 to 3.5 of DMA commands and of C_STATE.
+/// Bytes 2.3 to 3.5 of DMA commands and of C_STATE. Source: shs-cassini-headers.
 struct DmaFlags {
   bool event_send_disable = false;
   bool event_success_disable = false;
@@ -38,6 +38,7 @@ struct DmaFlags {
   bool flush = false;
   bool use_offset_for_get = false;
 
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<2, 3, 1>{}, s.event_send_disable);
@@ -54,7 +55,7 @@ struct DmaFlags {
   }
 };
 
-/// The fields at the beginning of every DMA command.
+/// The fields at the beginning of every DMA command. Source: shs-cassini-headers.
 struct DmaFields {
   u32 index_ext = 0;
   u32 lac = 0;  ///< the address context of local_addr
@@ -66,10 +67,12 @@ struct DmaFields {
   u32 ct = 0;
   u32 eq = 0;
 
+  /// Sets the destination.
   DOORBELL_INLINE void to(const Dfa& d) {
     dfa = d.value;
     index_ext = d.index_ext;
   }
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<1, 0, 5>{}, s.index_ext);
@@ -85,12 +88,15 @@ struct DmaFields {
 };
 
 /// A put to, or a get from, a non-matching portals entry: 32 bytes. Always restricted.
+/// Source: shs-cassini-headers.
 struct NomatchDma : DmaFields {
   static constexpr u32 kWords = 4;
   static constexpr u64 kAlways = u64{1} << Bits<3, 2, 1>::kShift;
   Opcode opcode = Opcode::nomatch_put;
 
+  /// The command's first byte.
   [[nodiscard]] DOORBELL_INLINE u32 header() const { return header_byte(CommandType::dma, 0, opcode); }
+  /// Takes the opcode over; false for another command's first byte.
   [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) {
     opcode = static_cast<Opcode>(h.opcode);
     return h.kind() == CommandType::dma && h.size_code == 0 &&
@@ -99,6 +105,7 @@ struct NomatchDma : DmaFields {
 };
 
 /// The 64-byte form with match bits and with the values that events carry: put, get and their relatives.
+/// Source: shs-cassini-headers.
 struct FullDma : DmaFields {
   static constexpr u32 kWords = 8;
   Opcode opcode = Opcode::put;
@@ -109,6 +116,7 @@ struct FullDma : DmaFields {
   u64 header_data = 0;
   u64 user_ptr = 0;
 
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     DmaFields::visit(s, field);
@@ -119,7 +127,9 @@ struct FullDma : DmaFields {
     field(Bits<48, 0, 64>{}, s.header_data);
     field(Bits<56, 0, 64>{}, s.user_ptr);
   }
+  /// The command's first byte.
   [[nodiscard]] DOORBELL_INLINE u32 header() const { return header_byte(CommandType::dma, 1, opcode); }
+  /// Takes the opcode over; false for another command's first byte.
   [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) {
     opcode = static_cast<Opcode>(h.opcode);
     return h.kind() == CommandType::dma && h.size_code == 1 &&
@@ -128,6 +138,7 @@ struct FullDma : DmaFields {
 };
 
 /// The fields that the IDC puts after this command share: 32 bytes, sent once before the first of them.
+/// Source: shs-cassini-headers.
 struct CState {
   static constexpr u32 kWords = 4;
   static constexpr u64 kAlways = u64{32} << 8;  ///< the command's length, which is constant
@@ -139,6 +150,7 @@ struct CState {
   u32 ct = 0;
   u32 eq = 0;
 
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<2, 0, 3>{}, s.write_lac);
@@ -149,15 +161,18 @@ struct CState {
     field(Bits<28, 0, 11>{}, s.ct);
     field(Bits<30, 0, 11>{}, s.eq);
   }
+  /// The command's first byte.
   [[nodiscard]] DOORBELL_INLINE u32 header() const {
     return header_byte(CommandType::idc, 0, Opcode::cstate);
   }
+  /// Takes the opcode over; false for another command's first byte.
   [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) const {
     return h.kind() == CommandType::idc && h.size_code == 0 && h.opcode == static_cast<u32>(Opcode::cstate);
   }
 };
 
 /// A put whose payload follows its 16-byte header. The encoder does not check idc_limit().
+/// Source: shs-cassini-headers.
 struct IdcPut {
   static constexpr u32 kHeaderBytes = 16;
   static constexpr u32 kMaxPayload = 239;  ///< the limit of the length byte
@@ -170,7 +185,9 @@ struct IdcPut {
   [[nodiscard]] DOORBELL_INLINE u32 size_code() const {
     return bytes <= 16 ? 0 : bytes <= 48 ? 1 : bytes <= 112 ? 2 : 3;
   }
+  /// Its length in units of 32 bytes.
   [[nodiscard]] DOORBELL_INLINE u32 units() const { return 1u << size_code(); }
+  /// Bytes 16p..16p+15; reads the payload.
   [[nodiscard]] DOORBELL_INLINE Word16 part(u32 p) const {
     if (p != 0) return payload_part(payload, bytes, 16 * (p - 1));
     const u32 head = header_byte(CommandType::idc, size_code(), Opcode::put) | ((kHeaderBytes + bytes) & 0xff)
@@ -209,7 +226,7 @@ template <class C>
 
 // Commands that change counting events, and commands that wait for a count.
 
-/// 24 bytes of fields in a command of 64 bytes; each opcode uses some of them.
+/// 24 bytes of fields in a command of 64 bytes; each opcode uses some of them. Source: shs-cassini-headers.
 struct CounterFields {
   u32 ct = 0;
   u32 trig_ct = 0;  ///< the counter whose success count a triggered command waits for
@@ -220,6 +237,7 @@ struct CounterFields {
   bool set_ct_failure = false;
   u64 threshold = 0;
 
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<2, 0, 11>{}, s.ct);
@@ -233,12 +251,14 @@ struct CounterFields {
   }
 };
 
-/// Every counter command except the triggered DMA.
+/// Every counter command except the triggered DMA. Source: shs-cassini-headers.
 struct CounterCommand : CounterFields {
   static constexpr u32 kWords = 8;
   CounterOpcode opcode = CounterOpcode::noop;
 
+  /// The command's first byte.
   [[nodiscard]] DOORBELL_INLINE u32 header() const { return header_byte(CommandType::counter, 1, opcode); }
+  /// Takes the opcode over; false for another command's first byte.
   [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) {
     opcode = static_cast<CounterOpcode>(h.opcode);
     return h.kind() == CommandType::counter && h.size_code == 1 &&
@@ -275,16 +295,19 @@ struct CounterCommand : CounterFields {
 };
 
 /// A put or get that waits for a counter: 128 bytes; the DMA command begins at byte 24.
+/// Source: shs-cassini-headers.
 struct TrigDma {
   static constexpr u32 kWords = 16;
   static constexpr u32 kDmaWord = 3;
   CounterFields when;  ///< trig_ct, threshold, eq
   NomatchDma dma;
 
+  /// The command's first byte.
   [[nodiscard]] DOORBELL_INLINE static u32 header() {
     return header_byte(CommandType::counter, 2, CounterOpcode::trig_dma);
   }
 };
+/// The bytes of a triggered DMA command.
 [[nodiscard]] DOORBELL_INLINE Words<TrigDma::kWords> encode(const TrigDma& command) {
   Words<TrigDma::kWords> out;
   CounterFields::visit(command.when, FieldWriter{out.w});
@@ -302,7 +325,7 @@ struct TrigDma {
 
 // Commands that change portals entries, and commands that change the queue itself.
 
-/// Bits of Append::flags.
+/// Bits of Append::flags. Source: shs-cassini-headers.
 namespace append_flag {
 inline constexpr u32 ct_bytes = 1u << 0, ct_overflow = 1u << 1, ct_comm = 1u << 2, unlink_disable = 1u << 3,
                      success_disable = 1u << 4, comm_disable = 1u << 5, link_disable = 1u << 6,
@@ -311,7 +334,7 @@ inline constexpr u32 ct_bytes = 1u << 0, ct_overflow = 1u << 1, ct_comm = 1u << 
                      manage_local = 1u << 12, op_get = 1u << 13, op_put = 1u << 14;
 }  // namespace append_flag
 
-/// Appends memory to a list of a portals entry.
+/// Appends memory to a list of a portals entry. Source: shs-cassini-headers.
 struct Append {
   static constexpr u32 kWords = 8;
   PortalsList ptl_list = PortalsList::priority;
@@ -328,6 +351,7 @@ struct Append {
   u64 match_bits = 0;
   u64 ignore_bits = 0;
 
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<1, 0, 2>{}, s.ptl_list);
@@ -344,14 +368,17 @@ struct Append {
     field(Bits<40, 0, 64>{}, s.match_bits);
     field(Bits<48, 0, 64>{}, s.ignore_bits);
   }
+  /// The command's first byte.
   [[nodiscard]] DOORBELL_INLINE u32 header() const {
     return header_byte(CommandType::queue, 1, QueueOpcode::append);
   }
+  /// Takes the opcode over; false for another command's first byte.
   [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) const {
     return h.byte() == header();
   }
 };
 
+/// Sets the state of a portals entry. Source: shs-cassini-headers.
 struct SetState {
   static constexpr u32 kWords = 8;
   PtlteState ptlte_state = PtlteState::reset;
@@ -359,6 +386,7 @@ struct SetState {
   u64 current_addr = 0;
   u32 drop_count = 0;
 
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<1, 0, 3>{}, s.ptlte_state);
@@ -366,32 +394,38 @@ struct SetState {
     field(Bits<8, 0, 57>{}, s.current_addr);
     field(Bits<16, 0, 24>{}, s.drop_count);
   }
+  /// The command's first byte.
   [[nodiscard]] DOORBELL_INLINE u32 header() const {
     return header_byte(CommandType::queue, 1, QueueOpcode::set_state);
   }
+  /// Takes the opcode over; false for another command's first byte.
   [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) const {
     return h.byte() == header();
   }
 };
 
 /// Sets the communication profile for the following commands. Aligned to 128 bytes: 64 bytes and a NOOP of
-/// 64.
+/// 64. Source: shs-cassini-headers.
 struct Lcid {
   static constexpr u32 kWords = 16;
   /// The NOOP that follows the command.
   static constexpr u64 kNoopWord = 8;
   u32 lcid = 0;
 
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<4, 0, 4>{}, s.lcid);
   }
+  /// The command's first byte.
   [[nodiscard]] DOORBELL_INLINE u32 header() const {
     return header_byte(CommandType::queue, 1, QueueOpcode::lcid);
   }
+  /// Takes the opcode over; false for another command's first byte.
   [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) const {
     return h.byte() == header();
   }
+  /// Bytes 16p..16p+15, of both commands.
   [[nodiscard]] DOORBELL_INLINE Word16 part(u32 p) const {
     constexpr u64 noop = header_byte(CommandType::queue, 1, QueueOpcode::noop);
     return words(p == 0 ? encode(*this).w[0] : p == 4 ? noop : 0, 0);

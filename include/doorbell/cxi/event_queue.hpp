@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A Cassini event queue from its reader's side: polls events and gives them back. The same source runs on a
-// CPU
-// thread (OneLane) and on a GPU warp (GpuWarp).
+// CPU thread (OneLane) and on a GPU warp (GpuWarp).
 //
 // Thread rule: one thread or one warp owns an EventQueue. Every call is collective.
 #pragma once
@@ -18,27 +17,31 @@ inline constexpr u32 kEventQueueHead = 64;  ///< bytes of status before the firs
 
 /// An EventQueue's whole state. The default values are those of a queue that has just been created.
 struct EventQueueState {
-  EventQueueMemory memory;
+  EventQueueMemory memory;      ///< where the queue lies; stays as it is
   u32 read = kEventQueueHead;   ///< offset of the next event
   u32 acked = kEventQueueHead;  ///< offset of the first event that was not given back
   bool drop_seq = false;        ///< the last value written to the device for dropped events
 };
 
+/// The reader's side of an event queue. The head of event_queue.hpp has the rules.
 template <class Warp>
 class EventQueue {
  public:
-  using State = EventQueueState;
+  using State = EventQueueState;  ///< what a kernel leaves for the next one
 
+  /// Goes on where another EventQueue on the same memory stopped.
   DOORBELL_INLINE explicit EventQueue(const EventQueueState& state) : s_(state) {}
+  /// Where another EventQueue on the same memory may go on.
   [[nodiscard]] DOORBELL_INLINE const EventQueueState& state() const { return s_; }
+  /// Its handle in commands; 0: no event queue.
   [[nodiscard]] DOORBELL_INLINE u32 index() const { return s_.memory.index; }
 
   /// An event in the queue. `words` do not change until ack().
   struct Polled {
-    u32 bytes = 0;  ///< 0: no event
-    EventType type = EventType::null_event;
-    ReturnCode return_code = ReturnCode::none;
-    const u64* words = nullptr;
+    u32 bytes = 0;                              ///< 0: no event
+    EventType type = EventType::null_event;     ///< decides its layout
+    ReturnCode return_code = ReturnCode::none;  ///< ok, or why it failed
+    const u64* words = nullptr;                 ///< decode_event() reads them; in addresses of the reader
   };
 
   /// Takes the next event if there is one; skips NULL events. Does not wait.
@@ -75,6 +78,7 @@ class EventQueue {
     return 1;
   }
 
+  /// The device's status: room, dropped events. Valid if EventQueueStatus::valid().
   [[nodiscard]] DOORBELL_INLINE EventQueueStatus status(const Warp& warp) const {
     u64 words[EventQueueStatus::kWords];
     for (u32 k = 0; k < EventQueueStatus::kWords; ++k) {
@@ -141,21 +145,26 @@ class EventQueue {
   EventQueueState s_;
 };
 
-// A counting event from its user's side: the doorbell page, and the counts that the device writes back. One
-// lane makes each call.
-
+/// A counting event from its user's side: the doorbell page, and the counts that the device writes back. One
+/// lane makes each call.
 class Counter {
  public:
+  /// Plain data: any number of Counters may stand for one counting event.
   DOORBELL_INLINE explicit Counter(const CounterMemory& memory) : m_(memory) {}
+  /// Its handle in commands; 0: no counter.
   [[nodiscard]] DOORBELL_INLINE u32 index() const { return m_.index; }
+  /// True if it has a write-back, from which read() takes the counts.
   [[nodiscard]] DOORBELL_INLINE bool readable() const { return m_.writeback != nullptr; }
 
-  // Each store is a release: it comes after everything that this thread wrote before, which the count
-  // announces.
+  /// @name Changes of the counts
+  /// Each store is a release: it comes after everything that this thread wrote before, which the count
+  /// announces.
+  /// @{
   DOORBELL_INLINE void add_success(u64 n) const { store64_release(m_.doorbell + kSuccess, n & kMaxSuccess); }
   DOORBELL_INLINE void add_failure(u64 n) const { store64_release(m_.doorbell + kFailure, n & kMaxFailure); }
   DOORBELL_INLINE void reset_success() const { store64_release(m_.doorbell + kResetSuccess, 0); }
   DOORBELL_INLINE void reset_failure() const { store64_release(m_.doorbell + kResetFailure, 0); }
+  /// @}
 
   /// Call only if readable(). The acquire orders the counts before later loads of the data that they stand
   /// for.
@@ -164,8 +173,10 @@ class Counter {
     return unpack<CounterCounts>(&word);
   }
 
-  // Words of the doorbell page.
+  /// @name Words of the doorbell page
+  /// @{
   static constexpr u32 kSuccess = 0, kFailure = 8, kResetSuccess = 16, kResetFailure = 24;
+  /// @}
 
  private:
   CounterMemory m_;

@@ -12,10 +12,10 @@ namespace doorbell::cxi {
 // --- events ----------------------------------------------------------------------------------------------
 
 /// The fields that every event has at the same places: size and type in bytes 14.0 to 14.6, and the return
-/// code in the lower six bits of the last byte.
+/// code in the lower six bits of the last byte. Source: shs-cassini-headers.
 struct EventHead {
-  using Size = Bits<14, 0, 2>;
-  using Type = Bits<14, 2, 5>;
+  using Size = Bits<14, 0, 2>;           ///< 1, 2 and 3 for 16, 32 and 64 bytes
+  using Type = Bits<14, 2, 5>;           ///< EventType
   static constexpr u32 kCodeShift = 56;  ///< in the last word
   static constexpr u64 kCodeMask = 0x3f;
 
@@ -26,14 +26,17 @@ struct EventHead {
   [[nodiscard]] DOORBELL_INLINE static u32 bytes(u64 second_word) {
     return 8u << (second_word >> Size::kShift & Size::kMask) & 0x70u;
   }
+  /// From the event's second word.
   [[nodiscard]] DOORBELL_INLINE static EventType type_of(u64 second_word) {
     return static_cast<EventType>(second_word >> Type::kShift & Type::kMask);
   }
+  /// From the event's last word; ReturnCode::none: the device has not written it.
   [[nodiscard]] DOORBELL_INLINE static ReturnCode code_of(u64 last_word) {
     return static_cast<ReturnCode>(last_word >> kCodeShift & kCodeMask);
   }
 };
 
+/// The bytes of an event, as the device writes them.
 template <class E>
 [[nodiscard]] DOORBELL_INLINE Words<E::kWords> encode_event(const E& event) {
   constexpr u64 size_code = E::kWords == 2 ? 1 : E::kWords == 4 ? 2 : 3;
@@ -54,10 +57,11 @@ template <class E>
   return EventHead::bytes(words[1]) == E::kWords * 8 && E::has(out.type);
 }
 
-/// Bytes 16..31 of the long form of small events.
+/// Bytes 16..31 of the long form of small events. Source: shs-cassini-headers.
 struct EventTime {
   u32 ns = 0;
   u64 sec = 0;
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<16, 0, 30>{}, s.ns);
@@ -65,7 +69,7 @@ struct EventTime {
   }
 };
 
-/// The layout of SEND, ACK and REPLY.
+/// The layout of SEND, ACK and REPLY. Source: shs-cassini-headers.
 struct InitiatorEvent : EventHead {
   static constexpr u32 kWords = 2;
   u64 user_ptr = 0;
@@ -75,9 +79,11 @@ struct InitiatorEvent : EventHead {
   bool retry = false;
   bool tgt_error = false;  ///< the return code is the target's
 
+  /// True for the types with this layout.
   [[nodiscard]] DOORBELL_INLINE static bool has(EventType t) {
     return t == EventType::send || t == EventType::ack || t == EventType::reply;
   }
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<0, 0, 64>{}, s.user_ptr);
@@ -88,9 +94,11 @@ struct InitiatorEvent : EventHead {
     field(Bits<12, 6, 1>{}, s.tgt_error);
   }
 };
+/// The same with a time stamp. Source: shs-cassini-headers.
 struct InitiatorLongEvent : InitiatorEvent {
   static constexpr u32 kWords = 4;
   EventTime time;
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     InitiatorEvent::visit(s, field);
@@ -98,22 +106,26 @@ struct InitiatorLongEvent : InitiatorEvent {
   }
 };
 
-/// The layout of TRIGGERED_OP.
+/// The layout of TRIGGERED_OP. Source: shs-cassini-headers.
 struct TriggeredEvent : EventHead {
   static constexpr u32 kWords = 2;
   u64 threshold = 0;
   u32 ct_handle = 0;
 
+  /// True for the types with this layout.
   [[nodiscard]] DOORBELL_INLINE static bool has(EventType t) { return t == EventType::triggered_op; }
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<0, 0, 48>{}, s.threshold);
     field(Bits<8, 0, 11>{}, s.ct_handle);
   }
 };
+/// The same with a time stamp. Source: shs-cassini-headers.
 struct TriggeredLongEvent : TriggeredEvent {
   static constexpr u32 kWords = 4;
   EventTime time;
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     TriggeredEvent::visit(s, field);
@@ -121,7 +133,7 @@ struct TriggeredLongEvent : TriggeredEvent {
   }
 };
 
-/// The layout of COMMAND_FAILURE.
+/// The layout of COMMAND_FAILURE. Source: shs-cassini-headers.
 struct CommandFailureEvent : EventHead {
   static constexpr u32 kWords = 2;
   u32 cq_id = 0;
@@ -129,7 +141,9 @@ struct CommandFailureEvent : EventHead {
   u32 fail_loc = 0;      ///< slot
   u32 fail_command = 0;  ///< the first byte of the command
 
+  /// True for the types with this layout.
   [[nodiscard]] DOORBELL_INLINE static bool has(EventType t) { return t == EventType::command_failure; }
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<0, 0, 10>{}, s.cq_id);
@@ -140,7 +154,7 @@ struct CommandFailureEvent : EventHead {
 };
 
 /// The fields at the beginning of both forms of a target event, which says what happened to a portals entry.
-/// The target of an operation is the end whose memory it reads or writes.
+/// The target of an operation is the end whose memory it reads or writes. Source: shs-cassini-headers.
 struct TargetHead : EventHead {
   u64 header_data = 0;
   u32 initiator = 0;
@@ -157,6 +171,7 @@ struct TargetHead : EventHead {
            t == EventType::link || t == EventType::search || t == EventType::unlink ||
            t == EventType::rendezvous;
   }
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<0, 0, 64>{}, s.header_data);
@@ -169,15 +184,18 @@ struct TargetHead : EventHead {
     field(Bits<26, 0, 16>{}, s.vni);
   }
 };
+/// The short form. Source: shs-cassini-headers.
 struct TargetEvent : TargetHead {
   static constexpr u32 kWords = 4;
   u32 length = 0;
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     TargetHead::visit(s, field);
     field(Bits<28, 0, 20>{}, s.length);
   }
 };
+/// The long form. Source: shs-cassini-headers.
 struct TargetLongEvent : TargetHead {
   static constexpr u32 kWords = 8;
   bool rendezvous = false;
@@ -195,6 +213,7 @@ struct TargetLongEvent : TargetHead {
   u32 cswap_op = 0;
   u32 rendezvous_id = 0;
 
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     TargetHead::visit(s, field);
@@ -215,7 +234,7 @@ struct TargetLongEvent : TargetHead {
   }
 };
 
-/// STATE_CHANGE, in the short form or the long one.
+/// STATE_CHANGE, in the short form or the long one. Source: shs-cassini-headers.
 struct StateChangeEvent : EventHead {
   static constexpr u32 kWords = 4;
   PtlteState ptlte_state = PtlteState::reset;
@@ -223,7 +242,9 @@ struct StateChangeEvent : EventHead {
   bool by_nic = false;  ///< no command caused it
   u32 ptlte_index = 0;
 
+  /// True for the types with this layout.
   [[nodiscard]] DOORBELL_INLINE static bool has(EventType t) { return t == EventType::state_change; }
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<8, 0, 3>{}, s.ptlte_state);
@@ -232,6 +253,7 @@ struct StateChangeEvent : EventHead {
     field(Bits<12, 0, 11>{}, s.ptlte_index);
   }
 };
+/// The long form, of which no more fields are used. Source: shs-cassini-headers.
 struct StateChangeLongEvent : StateChangeEvent {
   static constexpr u32 kWords = 8;
 };
@@ -239,15 +261,17 @@ struct StateChangeLongEvent : StateChangeEvent {
 /// Fills a block behind its last event; readers skip it.
 template <u32 kSize>
 struct NullEvent : EventHead {
-  static constexpr u32 kWords = kSize;
+  static constexpr u32 kWords = kSize;  ///< 2, 4 or 8
+  /// True for the types with this layout.
   [[nodiscard]] DOORBELL_INLINE static bool has(EventType t) { return t == EventType::null_event; }
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self&, const Field&) {}
 };
 
 // --- status and registers --------------------------------------------------------------------------------
 
-/// The first 8 bytes of a command queue.
+/// The first 8 bytes of a command queue. Source: shs-cassini-headers.
 struct CommandQueueStatus {
   static constexpr u32 kWords = 1;
   u32 rd_ptr = 0;    ///< slot
@@ -258,6 +282,7 @@ struct CommandQueueStatus {
   bool fail_ll = false;
   bool ll_disabled = false;
 
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<0, 0, 16>{}, s.rd_ptr);
@@ -271,6 +296,7 @@ struct CommandQueueStatus {
 };
 
 /// The first 64 bytes of an event queue. The status is complete if both time stamps agree.
+/// Source: shs-cassini-headers.
 struct EventQueueStatus {
   static constexpr u32 kWords = 8;
   u32 ns_copy = 0;
@@ -286,7 +312,9 @@ struct EventQueueStatus {
   u32 ns = 0;
   u64 sec = 0;
 
+  /// False: the device was writing it; read again.
   [[nodiscard]] DOORBELL_INLINE bool valid() const { return ns == ns_copy && sec == sec_copy; }
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<0, 0, 30>{}, s.ns_copy);
@@ -304,7 +332,7 @@ struct EventQueueStatus {
   }
 };
 
-/// The register with which the reader gives events back.
+/// The register with which the reader gives events back. Source: shs-cassini-headers.
 struct EventQueueCsr {
   static constexpr u32 kWords = 1;
   u32 rd_ptr = 0;  ///< offset / 64
@@ -313,6 +341,7 @@ struct EventQueueCsr {
   bool eq_sts_int_disable = false;
   bool event_drop_seq_no = false;
 
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<0, 0, 26>{}, s.rd_ptr);
@@ -323,13 +352,14 @@ struct EventQueueCsr {
   }
 };
 
-/// The counts that the device writes back.
+/// The counts that the device writes back. Source: shs-cassini-headers.
 struct CounterCounts {
   static constexpr u32 kWords = 1;
   u64 success = 0;
   u32 failure = 0;
   bool valid = false;
 
+  /// The place of each field, for pack() and unpack().
   template <class Self, class Field>
   DOORBELL_INLINE static void visit(Self& s, const Field& field) {
     field(Bits<0, 0, 48>{}, s.success);

@@ -15,50 +15,56 @@ namespace doorbell::cxi {
 
 /// A PutQueue's whole state: plain data, so that it can stay in memory between two kernels.
 struct PutQueueState {
-  CommandQueueState commands;
-  EventQueueState events;
-  CounterMemory counter;  ///< with a write-back
-  u32 nid = 0;            ///< the destination of the puts
-  u32 pid = 0;
-  u32 pid_bits = 9;
-  u32 requests = 1;          ///< operations in flight at most
-  bool restricted = true;    ///< 32-byte commands, whose packets need no order
-  bool low_latency = false;  ///< ring() writes commands into the launch page if it can
-  bool state_sent = false;   ///< the C_STATE command, which IDC puts need, was sent
-  u64 success = 0;           ///< the counter's successes that have been reported
-  u32 failures = 0;          ///< events of failed operations
-  u32 failing = 0;           ///< of `failures`, those not reported yet
-  u32 code = 0;              ///< return code of the last failure
-  u32 dead = 0;              ///< the return code that stopped the queue
-  u32 posted = 0;            ///< operations, modulo 2^32
-  u32 completed = 0;
-  u32 idle = 0;
-  u32 duplicated = 0;
-  u32 protocol = 0;
+  CommandQueueState commands;  ///< of its transmit queue
+  EventQueueState events;      ///< of the queue of failures
+  CounterMemory counter;       ///< with a write-back
+  u32 nid = 0;                 ///< the destination of the puts
+  u32 pid = 0;                 ///< likewise
+  u32 pid_bits = 9;            ///< of the NIC: the width of a pid in an address
+  u32 requests = 1;            ///< operations in flight at most
+  bool restricted = true;      ///< 32-byte commands, whose packets need no order
+  bool low_latency = false;    ///< ring() writes commands into the launch page if it can
+  bool state_sent = false;     ///< the C_STATE command, which IDC puts need, was sent
+  u64 success = 0;             ///< the counter's successes that have been reported
+  u32 failures = 0;            ///< events of failed operations
+  u32 failing = 0;             ///< of `failures`, those not reported yet
+  u32 code = 0;                ///< return code of the last failure
+  u32 dead = 0;                ///< the return code that stopped the queue
+  u32 posted = 0;              ///< operations, modulo 2^32
+  u32 completed = 0;           ///< operations that ended, modulo 2^32
+  u32 idle = 0;                ///< polls without news, after some of which the events are looked at
+  u32 duplicated = 0;          ///< PutQueue::duplicated()
+  u32 protocol = 0;            ///< of PutQueue::protocol(), what the events show
 };
 
 /// The status of a failed operation is this number plus its return code: above the numbers of ibv_wc_status.
 inline constexpr u32 kStatusOfCode = 0x100;
+/// The status of a ReturnCode other than ok.
 [[nodiscard]] DOORBELL_INLINE rma::Status status_of(u32 code) {
   return static_cast<rma::Status>(kStatusOfCode + code);
 }
 
+/// Puts and gets of one initiator to one destination.
+///
 /// A request's `lkey` is the address context of its local memory, its `rkey` the portals entry's pid_offset,
 /// and its `remote` the offset in that entry's memory. Only for Op::write and Op::read. A counter does not
 /// show which operation failed: among operations that end together, the last ones are taken as failed.
 template <class Warp>
 class PutQueue {
  public:
-  using State = PutQueueState;
+  using State = PutQueueState;  ///< what a kernel leaves for the next one
+  /// A poll's outcome, the same on every lane.
   struct Polled {
-    u32 count = 0;
-    rma::Completion mine;
-    u32 serial = 0;      ///< operations finished up to and including this one, modulo 2^32
-    bool mixed = false;  ///< one of these, or the next, has failed; which one is not known
+    u32 count = 0;         ///< 0: nothing new; else 1
+    rma::Completion mine;  ///< of the operations up to `serial`
+    u32 serial = 0;        ///< operations finished up to and including this one, modulo 2^32
+    bool mixed = false;    ///< one of these, or the next, has failed; which one is not known
   };
 
+  /// Goes on where another PutQueue on the same queues stopped.
   DOORBELL_INLINE explicit PutQueue(const PutQueueState& s)
       : s_(s), commands_(s.commands), events_(s.events) {}
+  /// Where another PutQueue on the same queues may go on.
   [[nodiscard]] DOORBELL_INLINE PutQueueState state() const {
     PutQueueState s = s_;
     s.commands = commands_.state();
@@ -66,11 +72,15 @@ class PutQueue {
     return s;
   }
 
+  /// Operations that post() may write now.
   [[nodiscard]] DOORBELL_INLINE u32 room() const { return s_.requests - (s_.posted - s_.completed); }
+  /// Operations posted, modulo 2^32.
   [[nodiscard]] DOORBELL_INLINE u32 posted() const { return s_.posted; }
+  /// Operations that ended, right or wrong, modulo 2^32.
   [[nodiscard]] DOORBELL_INLINE u32 completed() const { return s_.completed; }
   /// Acknowledgements that came without an operation in flight.
   [[nodiscard]] DOORBELL_INLINE u32 duplicated() const { return s_.duplicated; }
+  /// Always 0: a counter cannot show it.
   [[nodiscard]] DOORBELL_INLINE u32 skipped() const { return 0; }
   /// Events without a cause, and read pointers that the device cannot have reached.
   [[nodiscard]] DOORBELL_INLINE u32 protocol() const { return s_.protocol + commands_.bad_status(); }
@@ -95,6 +105,7 @@ class PutQueue {
                           [&](u32 i) { return command<FullDma>(Opcode::put, Opcode::get, build(i)); });
     }
   }
+  /// Shows the device everything posted so far. Returns the number of register writes.
   DOORBELL_INLINE u32 ring(const Warp& warp) {
     return s_.low_latency ? commands_.ring_low_latency(warp) : commands_.ring(warp);
   }

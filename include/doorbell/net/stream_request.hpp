@@ -25,40 +25,46 @@ enum class Steering : u8 {
   rss,   ///< by the Toeplitz hash over its packets' headers (toeplitz.hpp) and an indirection table
 };
 /// The fields of a packet's headers that the RSS hash is over.
-enum class RssFields : u8 { addresses, addresses_and_ports };
+enum class RssFields : u8 {
+  addresses,            ///< both IP addresses: all flows of two hosts have one hash
+  addresses_and_ports,  ///< and both UDP ports
+};
 
 /// The parameters with which a stream is opened.
 struct StreamRequest {
   u32 payload_bytes = 8000;  ///< of every packet, message or record, at least kHeaderBytes
   u32 burst = 64;            ///< packets that one receive() may return
   u32 flows = 1;             ///< each is one TxQueue with a sequence of its own
-  u32 rx_queues = 1;
+  u32 rx_queues = 1;         ///< each may be another thread's
   /// By a rule flow f arrives at receive queue f mod rx_queues; by RSS its hash decides.
   Steering steering = Steering::rule;
-  RssFields rss_fields = RssFields::addresses_and_ports;
-  Place place = Place::pageable;  ///< of receive buffers
-  std::shared_ptr<gpu::Gpu> gpu = {};
-  bool split = false;            ///< header-data split: headers in host memory, data in `place`
-  bool segmentation = true;      ///< UDP GSO and GRO
-  u32 busy_poll_us = 0;          ///< SO_BUSY_POLL
-  u64 socket_bytes = 64u << 20;  ///< asked for as a socket's buffer; facts() say what was given
-  u32 block_timeout_ms = 1;      ///< AF_PACKET: a block that is not full goes to the receiver after so long
-  u16 port = 18600;              ///< flow f uses UDP or TCP port `port` + f
+  RssFields rss_fields = RssFields::addresses_and_ports;  ///< with Steering::rss
+  Place place = Place::pageable;                          ///< of receive buffers
+  std::shared_ptr<gpu::Gpu> gpu = {};  ///< for Place::gpu, and for host memory that it reaches
+  bool split = false;                  ///< header-data split: headers in host memory, data in `place`
+  bool segmentation = true;            ///< UDP GSO and GRO
+  u32 busy_poll_us = 0;                ///< SO_BUSY_POLL
+  u64 socket_bytes = 64u << 20;        ///< asked for as a socket's buffer; facts() say what was given
+  u32 block_timeout_ms = 1;  ///< AF_PACKET: a block that is not full goes to the receiver after so long
+  u16 port = 18600;          ///< flow f uses UDP or TCP port `port` + f
   std::string engine = {};  ///< of raw streams: "af_packet", "af_xdp", "dpdk"; empty: what the link does best
   Encapsulation encapsulation = Encapsulation::udp4;  ///< of raw frames
-  // Of RoCE.
-  std::string device = "model";   ///< of RDMA, by its name: "model", "mlx5_0"
+  std::string device = "model";   ///< of RoCE, as the next ones: the NIC, "model" or "mlx5_0"
   std::string provider = "mlx5";  ///< whose queues are driven
   u32 tx_depth = 128;             ///< requests of a flow's send queue
   u32 rx_depth = 0;       ///< receives posted ahead; 0: 512, fewer where they would take more than 256 MiB
   u32 window = 0;         ///< messages of a flow in flight, at most 63; 0: half of rx_depth, at most 32
   u32 signal_every = 0;   ///< one message in so many asks for a completion; 0: four a window
   double timeout_s = 10;  ///< a connection counts as broken when an acknowledgement is due for so long
-  /// Which ends lie in this process: both, or only one, whose other is reached at the link's address.
+  /// @name Which ends lie in this process: both, or only one, whose other is reached at the link's address
+  /// @{
   bool has_tx = true, has_rx = true;
-  /// Where only one end does: the other one's host, and for raw frames its Ethernet address
-  /// ("02:00:00:00:00:01"); a receiving end needs neither.
+  /// @}
+  /// @name Where only one end does: the other one's host, and for raw frames its Ethernet address
+  /// "02:00:00:00:00:01"; a receiving end needs neither.
+  /// @{
   std::string other_end = {}, other_mac = {};
+  /// @}
 };
 
 }  // namespace doorbell::net

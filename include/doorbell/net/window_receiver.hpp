@@ -14,11 +14,12 @@
 
 namespace doorbell::net {
 
+/// How a receive queue's packets become windows.
 struct WindowReceiverRequest {
   u32 queue = 0;           ///< the receive queue that is read
   u16 run_tag = 0;         ///< of the headers; packets with another one are counted as alien
   WindowShape shape = {};  ///< packets of a window, windows open at a time, time limit, first sequence
-  Missing missing = Missing::zero;
+  Missing missing = Missing::zero;  ///< what becomes of slots that no packet came for
   /// Of the windows. For Place::gpu a CPU assembles them in pinned memory, and each is copied over as a
   /// whole.
   Place place = Place::pageable;
@@ -48,13 +49,15 @@ class WindowReceiver {
   /// flow f, up to which windows are delivered although nothing came for them.
   void finish(const std::vector<u64>& sent = {});
 
+  /// Of the queue's packets, by class.
   [[nodiscard]] const ReceiveCounts& counts() const;
-  /// Of all flows of the queue.
+  /// Windows and placed packets, of all flows of the queue.
   [[nodiscard]] WindowCounts windows() const;
   /// Packets among the first `sent` of a flow of this queue that have not arrived whole.
   [[nodiscard]] u64 lost(u32 flow, u64 sent) const;
-  /// Of a whole window, and of one packet's slot in it.
+  /// The size of a whole window.
   [[nodiscard]] u64 window_bytes() const;
+  /// The size of one packet's slot in it: its data, converted where that was asked for.
   [[nodiscard]] u64 slot_bytes() const;
 
  private:

@@ -19,20 +19,22 @@ class ControllerInterface;
 
 /// The controller's own description.
 struct ControllerInfo {
-  std::string serial, model, firmware;
-  u64 max_transfer_bytes = 0;  ///< 0: no limit
-  u32 max_queue_entries = 0;
-  u32 max_commands = 0;  ///< outstanding on one queue; 0: no limit of its own
-  u32 stride = 0;        ///< CAP.DSTRD
-  u32 version = 0;       ///< VS
-  bool shadow_doorbells = false;
+  std::string serial;             ///< from Identify Controller, without the spaces at its end
+  std::string model;              ///< likewise
+  std::string firmware;           ///< likewise
+  u64 max_transfer_bytes = 0;     ///< 0: no limit
+  u32 max_queue_entries = 0;      ///< CAP.MQES + 1
+  u32 max_commands = 0;           ///< outstanding on one queue; 0: no limit of its own
+  u32 stride = 0;                 ///< CAP.DSTRD
+  u32 version = 0;                ///< VS
+  bool shadow_doorbells = false;  ///< it takes Doorbell Buffer Config
 };
 
 /// A namespace's size.
 struct NamespaceInfo {
-  u32 nsid = 0;
-  u64 blocks = 0;  ///< of `lba_bytes` bytes each
-  u32 lba_bytes = 0;
+  u32 nsid = 0;       ///< from 1
+  u64 blocks = 0;     ///< of `lba_bytes` bytes each
+  u32 lba_bytes = 0;  ///< of the format in use
 };
 
 /// The purpose for which a controller is opened.
@@ -54,7 +56,9 @@ class IoQueuePair {
   /// In addresses of `who`. Throws when the initiator cannot reach the queues (a CPU and queues in GPU
   /// memory).
   [[nodiscard]] QueuePairMemory memory(Initiator who) const;
+  /// Of both queues.
   [[nodiscard]] u16 qid() const { return qid_; }
+  /// Of each queue: N - 1 commands may be on their way.
   [[nodiscard]] u32 entries() const { return entries_; }
   /// Carries the doorbells that the initiator has rung since the last call to a device whose registers are
   /// not memory, where Controller::forward_by_initiator(true) was called; elsewhere does nothing. Any thread,
@@ -62,6 +66,7 @@ class IoQueuePair {
   void forward_doorbells();
   /// Deletes the submission queue: afterwards every completion that will ever come has come.
   void delete_sq();
+  /// Deletes the completion queue, after delete_sq().
   void delete_cq();
 
  private:
@@ -89,7 +94,9 @@ class Controller {
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
 
+  /// From its registers and Identify, read once.
   [[nodiscard]] const ControllerInfo& info() const { return info_; }
+  /// Asks the controller. Throws Error for a namespace that is not active.
   [[nodiscard]] NamespaceInfo identify_namespace(u32 nsid);
   /// Asks for `pairs` I/O queue pairs, before the first is created; returns how many were granted.
   u32 request_queues(u32 pairs);
@@ -111,9 +118,11 @@ class Controller {
   /// initiators on CPU threads call IoQueuePair::forward_doorbells() instead, after each ring() and
   /// ring_cq(). Elsewhere without effect.
   void forward_by_initiator(bool on);
+  /// OpenOptions::gpu; may be null.
   [[nodiscard]] const std::shared_ptr<gpu::Gpu>& gpu() const { return options_.gpu; }
   /// The controller status register, for loops that watch for a device that is gone.
   [[nodiscard]] const u32* status_register(Initiator who);
+  /// True when the device has left: its registers read as all ones.
   [[nodiscard]] bool gone();
 
  private:

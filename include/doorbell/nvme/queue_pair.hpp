@@ -16,43 +16,47 @@ namespace doorbell::nvme {
 /// Where a queue pair lies, in addresses that the initiator can use. Plain data: passed to kernels.
 /// The queues are zeroed before the controller creates them; both rings have `entries` entries.
 struct QueuePairMemory {
-  Word16* sq = nullptr;  ///< entries * 4 words of 16 bytes
-  const Word16* cq = nullptr;
-  u32* sq_doorbell = nullptr;
-  u32* cq_doorbell = nullptr;
-  u32* sq_shadow = nullptr;  ///< Doorbell Buffer Config, or null: registers only
-  u32* cq_shadow = nullptr;
-  const u32* sq_eventidx = nullptr;
-  const u32* cq_eventidx = nullptr;
-  u32 entries = 0;  ///< 2..65536
-  u16 qid = 0;
+  Word16* sq = nullptr;              ///< entries * 4 words of 16 bytes
+  const Word16* cq = nullptr;        ///< `entries` words of 16 bytes
+  u32* sq_doorbell = nullptr;        ///< the register of the tail
+  u32* cq_doorbell = nullptr;        ///< the register of the head
+  u32* sq_shadow = nullptr;          ///< Doorbell Buffer Config, or null: registers only
+  u32* cq_shadow = nullptr;          ///< likewise
+  const u32* sq_eventidx = nullptr;  ///< written by the controller: see register_write_needed()
+  const u32* cq_eventidx = nullptr;  ///< likewise
+  u32 entries = 0;                   ///< 2..65536
+  u16 qid = 0;                       ///< from 1
 };
 
 /// A QueuePair's whole state: plain data, so that it can stay in memory between two kernels.
 struct QueuePairState {
-  QueuePairMemory memory;
-  u32 sq_tail = 0;
-  u32 sq_rung = 0;
-  u32 unfetched = 0;  ///< posted, not yet covered by an sq_head
-  u32 cq_head = 0;
-  u32 cq_rung = 0;
-  u32 cq_unrung = 0;
-  u32 phase = 1;  ///< the first pass through zeroed memory writes 1
-  u32 bad_sq_heads = 0;
+  QueuePairMemory memory;  ///< the queues themselves
+  u32 sq_tail = 0;         ///< slot of the next command
+  u32 sq_rung = 0;         ///< tail at the last doorbell
+  u32 unfetched = 0;       ///< posted, not yet covered by an sq_head
+  u32 cq_head = 0;         ///< slot of the next completion
+  u32 cq_rung = 0;         ///< head at the last doorbell
+  u32 cq_unrung = 0;       ///< completions taken since then
+  u32 phase = 1;           ///< the first pass through zeroed memory writes 1
+  u32 bad_sq_heads = 0;    ///< completions that broke the protocol: QueuePair::bad_sq_heads()
 };
 
 /// Does nothing: the hot path without sub-step timing.
 struct NoProbe {
-  static constexpr bool enabled = false;
+  static constexpr bool enabled = false;  ///< nothing of it is called
 };
 
+/// The initiator's side of one submission and one completion queue. The head of queue_pair.hpp has the rules.
 template <class Warp>
 class QueuePair {
  public:
+  /// Plain data that a kernel leaves for the next one.
   using State = QueuePairState;
+  /// Over fresh queues: zeroed, nothing posted.
   DOORBELL_INLINE explicit QueuePair(const QueuePairMemory& memory) { s_.memory = memory; }
   /// Goes on where another QueuePair on the same queues stopped.
   DOORBELL_INLINE explicit QueuePair(const QueuePairState& state) : s_(state) {}
+  /// Where another QueuePair on the same queues may go on.
   [[nodiscard]] DOORBELL_INLINE const QueuePairState& state() const { return s_; }
 
   /// Entries that post() may write now: a queue of N holds N - 1, and the controller has said by
@@ -69,6 +73,8 @@ class QueuePair {
     NoProbe none;
     post(warp, n, build, none);
   }
+  /// The same with a Probe that times the steps of each entry: where its `enabled` is true, built() and
+  /// enqueued() are called before and after each store.
   template <class Build, class Probe>
   DOORBELL_INLINE void post(const Warp& warp, u32 n, Build build, Probe& probe) {
     if constexpr (Warp::size < kSqeParts) {
@@ -132,8 +138,8 @@ class QueuePair {
 
   /// A poll's outcome: lanes 0..count-1 each hold one new completion, in queue order.
   struct Polled {
-    u32 count = 0;
-    Cqe mine;
+    u32 count = 0;  ///< 0: nothing new
+    Cqe mine;       ///< this lane's; meaningless on the others
   };
 
   /// Looks at the next entries, one a lane, and takes the new ones. Does not wait.
@@ -209,9 +215,11 @@ class QueuePair {
     return writes;
   }
 
+  /// Of both queues.
   [[nodiscard]] DOORBELL_INLINE u16 qid() const {
     return s_.memory.qid;
   }
+  /// Of each queue.
   [[nodiscard]] DOORBELL_INLINE u32 entries() const {
     return s_.memory.entries;
   }

@@ -13,8 +13,10 @@
 
 namespace doorbell::nvme {
 
+/// I/O commands that doorbell makes or serves. Source: NVM Command Set Specification, I/O commands.
 enum class IoOpcode : u8 { flush = 0x00, write = 0x01, read = 0x02, compare = 0x05, write_zeroes = 0x08 };
 
+/// Source: NVM Express Base Specification, admin command set.
 enum class AdminOpcode : u8 {
   delete_sq = 0x00,
   create_sq = 0x01,
@@ -29,7 +31,8 @@ enum class AdminOpcode : u8 {
   doorbell_buffer_config = 0x7c,
 };
 
-/// Submission queue entry, 64 bytes, as it lies in memory.
+/// Submission queue entry, 64 bytes, as it lies in memory; prp1, prp2 and mptr are IOVAs.
+/// Source: NVM Express Base Specification, submission queue entry (linux/nvme.h, struct nvme_command).
 struct alignas(64) Sqe {
   u8 opcode = 0;
   u8 flags = 0;  ///< FUSE 1:0, PSDT 7:6
@@ -50,6 +53,7 @@ struct alignas(64) Sqe {
 static_assert(sizeof(Sqe) == 64);
 
 /// Completion queue entry, 16 bytes, as it lies in memory.
+/// Source: NVM Express Base Specification, completion queue entry (linux/nvme.h, struct nvme_completion).
 struct alignas(16) Cqe {
   u32 dw0 = 0;
   u32 dw1 = 0;
@@ -60,26 +64,35 @@ struct alignas(16) Cqe {
 };
 static_assert(sizeof(Cqe) == 16);
 
+/// @name Sizes of entries: bytes, and what sqe_part() counts
+/// @{
 inline constexpr u32 kSqeBytes = 64;
 inline constexpr u32 kCqeBytes = 16;
 inline constexpr u32 kSqeParts = kSqeBytes / sizeof(Word16);
+/// @}
 
 /// A 15-bit status field (a completion's status without the phase tag).
 struct Status {
-  u16 field = 0;
+  u16 field = 0;  ///< as it lies above the phase tag
+  /// @name Its parts
+  /// @{
   [[nodiscard]] DOORBELL_INLINE u8 code() const { return static_cast<u8>(field & 0xff); }
   [[nodiscard]] DOORBELL_INLINE u8 type() const { return static_cast<u8>((field >> 8) & 7); }
   [[nodiscard]] DOORBELL_INLINE u8 retry_delay() const { return static_cast<u8>((field >> 11) & 3); }
   [[nodiscard]] DOORBELL_INLINE bool more() const { return ((field >> 13) & 1) != 0; }
   [[nodiscard]] DOORBELL_INLINE bool do_not_retry() const { return ((field >> 14) & 1) != 0; }
+  /// @}
+  /// Successful completion.
   [[nodiscard]] DOORBELL_INLINE bool ok() const { return (field & 0x7ff) == 0; }
   /// Status type and code alone, for counting: type in bits 10:8, code in 7:0.
   [[nodiscard]] DOORBELL_INLINE u16 type_and_code() const { return static_cast<u16>(field & 0x7ff); }
 };
 
+/// Of Status::field: the same command would fail again.
 inline constexpr u16 kDoNotRetry = 1u << 14;
 
-/// Status type and code of what a controller answers (type in bits 10:8).
+/// Status type and code of what a controller answers (type in bits 10:8). status_name() says them in words.
+/// Source: NVM Express Base and NVM Command Set Specifications, status codes.
 namespace status {
 inline constexpr u16 success = 0x000, invalid_opcode = 0x001, invalid_field = 0x002, cid_conflict = 0x003,
                      data_transfer_error = 0x004, internal_error = 0x006, abort_requested = 0x007,
@@ -91,13 +104,16 @@ inline constexpr u16 cq_invalid = 0x100, invalid_queue_id = 0x101, invalid_queue
 inline constexpr u16 write_fault = 0x280, unrecovered_read = 0x281, compare_failure = 0x285;
 }  // namespace status
 
+/// A completion's status without the phase tag.
 DOORBELL_INLINE Status status_of(const Cqe& e) {
   return {static_cast<u16>(e.status >> 1)};
 }
+/// The phase tag: which pass of the ring wrote the entry.
 DOORBELL_INLINE bool phase_of(const Cqe& e) {
   return (e.status & 1) != 0;
 }
 
+/// A completion from its 16 bytes.
 DOORBELL_INLINE Cqe decode_cqe(const Word16& w) {
   return {w.w[0],
           w.w[1],
@@ -107,6 +123,7 @@ DOORBELL_INLINE Cqe decode_cqe(const Word16& w) {
           static_cast<u16>(w.w[3] >> 16)};
 }
 
+/// A completion's 16 bytes, as a controller writes them.
 DOORBELL_INLINE Word16 encode_cqe(const Cqe& e) {
   return {{e.dw0, e.dw1, u32{e.sq_id} << 16 | e.sq_head, u32{e.status} << 16 | e.cid}};
 }
@@ -127,7 +144,8 @@ DOORBELL_INLINE Word16 sqe_part(const Sqe& e, u32 part) {
 
 // --- I/O commands -------------------------------------------------------------------------------
 
-/// Read, Write, Compare or Write Zeroes of `blocks` (1..65536) logical blocks from `lba`.
+/// Read, Write, Compare or Write Zeroes of `blocks` (1..65536) logical blocks from `lba`; prp_pair() has
+/// `prp1` and `prp2`.
 DOORBELL_INLINE Sqe io_command(IoOpcode op, u16 cid, u32 nsid, u64 lba, u32 blocks, u64 prp1, u64 prp2) {
   Sqe e;
   e.opcode = static_cast<u8>(op);
@@ -141,15 +159,18 @@ DOORBELL_INLINE Sqe io_command(IoOpcode op, u16 cid, u32 nsid, u64 lba, u32 bloc
   return e;
 }
 
+/// The first block of an I/O command.
 DOORBELL_INLINE u64 lba_of(const Sqe& e) {
   return (u64{e.cdw11} << 32) | e.cdw10;
 }
+/// The blocks of an I/O command, 1..65536.
 DOORBELL_INLINE u32 blocks_of(const Sqe& e) {
   return (e.cdw12 & 0xffff) + 1;
 }
 
 inline constexpr u32 kForceUnitAccess = 1u << 30;  ///< in cdw12
 
+/// Completes when all data and metadata of the namespace's completed writes are on the medium.
 DOORBELL_INLINE Sqe flush_command(u16 cid, u32 nsid) {
   Sqe e;
   e.opcode = static_cast<u8>(IoOpcode::flush);
@@ -160,8 +181,10 @@ DOORBELL_INLINE Sqe flush_command(u16 cid, u32 nsid) {
 
 // --- admin commands -----------------------------------------------------------------------------
 
+/// The broadcast value of a namespace's number.
 inline constexpr u32 kAllNamespaces = 0xffffffff;
 
+/// A command with nothing but its opcode.
 DOORBELL_INLINE Sqe admin_command(AdminOpcode op, u16 cid) {
   Sqe e;
   e.opcode = static_cast<u8>(op);
@@ -169,8 +192,10 @@ DOORBELL_INLINE Sqe admin_command(AdminOpcode op, u16 cid) {
   return e;
 }
 
+/// The data structure that Identify returns. Source: NVM Express Base Specification, Identify command, CNS.
 enum class Cns : u8 { name_space = 0, controller = 1, active_namespaces = 2 };
 
+/// Writes 4096 bytes to `prp1`, page aligned; namespace identify has their places.
 DOORBELL_INLINE Sqe identify_command(u16 cid, Cns cns, u32 nsid, u64 prp1) {
   Sqe e = admin_command(AdminOpcode::identify, cid);
   e.nsid = nsid;
@@ -179,7 +204,7 @@ DOORBELL_INLINE Sqe identify_command(u16 cid, Cns cns, u32 nsid, u64 prp1) {
   return e;
 }
 
-/// `entries` 2..65536; physically contiguous at `prp1`.
+/// A completion queue of `entries` (2..65536), contiguous at `prp1`. Without interrupts its reader polls.
 DOORBELL_INLINE Sqe create_cq_command(u16 cid, u16 qid, u32 entries, u64 prp1, bool interrupts = false,
                                       u16 vector = 0) {
   Sqe e = admin_command(AdminOpcode::create_cq, cid);
@@ -189,6 +214,7 @@ DOORBELL_INLINE Sqe create_cq_command(u16 cid, u16 qid, u32 entries, u64 prp1, b
   return e;
 }
 
+/// A submission queue likewise, whose completions go to the queue `cqid`, which must be there.
 DOORBELL_INLINE Sqe create_sq_command(u16 cid, u16 qid, u16 cqid, u32 entries, u64 prp1) {
   Sqe e = admin_command(AdminOpcode::create_sq, cid);
   e.prp1 = prp1;
@@ -197,15 +223,18 @@ DOORBELL_INLINE Sqe create_sq_command(u16 cid, u16 qid, u16 cqid, u32 entries, u
   return e;
 }
 
+/// `which`: delete_sq or delete_cq; the submission queue first.
 DOORBELL_INLINE Sqe delete_queue_command(AdminOpcode which, u16 cid, u16 qid) {
   Sqe e = admin_command(which, cid);
   e.cdw10 = qid;
   return e;
 }
 
+/// The feature Number of Queues.
 inline constexpr u8 kFeatureQueues = 0x07;
 
-/// Asks for `sqs` submission and `cqs` completion queues (1..65535 each).
+/// Asks for `sqs` submission and `cqs` completion queues (1..65535 each); dw0 of the completion says how many
+/// were granted, each less one.
 DOORBELL_INLINE Sqe set_queues_command(u16 cid, u32 sqs, u32 cqs) {
   Sqe e = admin_command(AdminOpcode::set_features, cid);
   e.cdw10 = kFeatureQueues;
@@ -213,8 +242,10 @@ DOORBELL_INLINE Sqe set_queues_command(u16 cid, u32 sqs, u32 cqs) {
   return e;
 }
 
+/// The log page SMART / Health Information.
 inline constexpr u8 kLogSmart = 0x02;
 
+/// The first `bytes` of a log page, a multiple of 4, to `prp1`.
 DOORBELL_INLINE Sqe get_log_command(u16 cid, u8 log, u32 nsid, u32 bytes, u64 prp1) {
   Sqe e = admin_command(AdminOpcode::get_log_page, cid);
   const u32 dwords = bytes / 4 - 1;
@@ -225,6 +256,8 @@ DOORBELL_INLINE Sqe get_log_command(u16 cid, u8 log, u32 nsid, u32 bytes, u64 pr
   return e;
 }
 
+/// Doorbell Buffer Config: a page of shadow doorbells and one of event indices, laid out as the registers
+/// are.
 DOORBELL_INLINE Sqe doorbell_buffer_command(u16 cid, u64 shadow, u64 eventidx) {
   Sqe e = admin_command(AdminOpcode::doorbell_buffer_config, cid);
   e.prp1 = shadow;
@@ -232,6 +265,8 @@ DOORBELL_INLINE Sqe doorbell_buffer_command(u16 cid, u64 shadow, u64 eventidx) {
   return e;
 }
 
+/// Asks for an end of the command `victim` (its cid) of queue `sqid`; bit 0 of dw0 says that it was not
+/// aborted.
 DOORBELL_INLINE Sqe abort_command(u16 cid, u16 sqid, u16 victim) {
   Sqe e = admin_command(AdminOpcode::abort, cid);
   e.cdw10 = u32{victim} << 16 | sqid;
@@ -240,14 +275,18 @@ DOORBELL_INLINE Sqe abort_command(u16 cid, u16 sqid, u16 victim) {
 
 // --- registers ----------------------------------------------------------------------------------
 
+/// Offsets of registers in BAR0, in bytes.
+/// Source: NVM Express over PCIe Transport and Base Specifications, controller properties.
 namespace reg {
 inline constexpr u32 cap = 0x00, vs = 0x08, intms = 0x0c, intmc = 0x10, cc = 0x14, csts = 0x1c, nssr = 0x20,
                      aqa = 0x24, asq = 0x28, acq = 0x30, doorbells = 0x1000;
 }
 
-/// Controller capabilities (CAP).
+/// Controller capabilities. Source: NVM Express Base Specification, property CAP.
 struct Capabilities {
-  u64 raw = 0;
+  u64 raw = 0;  ///< the register
+  /// @name Its fields: entries of a queue, units of 500 ms, 2 ^ (2 + stride) bytes a doorbell, bits of a page
+  /// @{
   [[nodiscard]] DOORBELL_INLINE u32 max_queue_entries() const { return static_cast<u32>(raw & 0xffff) + 1; }
   [[nodiscard]] DOORBELL_INLINE bool contiguous_required() const { return ((raw >> 16) & 1) != 0; }
   [[nodiscard]] DOORBELL_INLINE u32 timeout_units() const { return static_cast<u32>(raw >> 24) & 0xff; }
@@ -259,20 +298,24 @@ struct Capabilities {
   [[nodiscard]] DOORBELL_INLINE u32 max_page_shift() const {
     return 12 + (static_cast<u32>(raw >> 52) & 0xf);
   }
+  /// @}
 };
 
+/// Bits of the controller configuration. Source: NVM Express Base Specification, property CC.
 namespace cc {
 inline constexpr u32 enable = 1, css_shift = 4, mps_shift = 7, shutdown_mask = 3u << 14,
                      shutdown_normal = 1u << 14, iosqes_shift = 16, iocqes_shift = 20;
 }
+/// Bits of the controller status. Source: NVM Express Base Specification, property CSTS.
 namespace csts {
 inline constexpr u32 ready = 1, fatal = 2, shutdown_mask = 3u << 2, shutdown_complete = 2u << 2;
 }
 
-/// Byte offset in BAR0 of a queue's doorbells; `stride` is CAP.DSTRD.
+/// Byte offset in BAR0 of a submission queue's tail doorbell; `stride` is CAP.DSTRD.
 DOORBELL_INLINE u64 sq_doorbell_offset(u32 qid, u32 stride) {
   return reg::doorbells + 2ull * qid * (4u << stride);
 }
+/// Byte offset in BAR0 of a completion queue's head doorbell, likewise.
 DOORBELL_INLINE u64 cq_doorbell_offset(u32 qid, u32 stride) {
   return reg::doorbells + (2ull * qid + 1) * (4u << stride);
 }
@@ -284,6 +327,8 @@ DOORBELL_INLINE bool register_write_needed(u16 eventidx, u16 now, u16 old) {
 
 // --- identify data ------------------------------------------------------------------------------
 
+/// Offsets in the data of Identify Controller and Identify Namespace, in bytes, and what lies there.
+/// Source: NVM Express Base and NVM Command Set Specifications, Identify; libnvme's nvme/types.h.
 namespace identify {
 inline constexpr u32 bytes = 4096;
 // controller
@@ -311,14 +356,14 @@ inline constexpr u32 lba_formats = 64;
 }  // namespace identify
 
 // Physical Region Pages: how a command says where its data lies. Encoding for buffers that are
-// contiguous in IOVA, and the walk a controller makes. Source: NVM Express Base specification, PRP
-// entries and lists.
+// contiguous in IOVA, and the walk a controller makes.
 
 /// PRP1, PRP2 and the qwords that the list needs (0 when PRP2 points at data or is unused).
+/// Source: NVM Express Base Specification, PRP entries and lists.
 struct PrpPair {
-  u64 prp1 = 0;
-  u64 prp2 = 0;
-  u64 list_qwords = 0;
+  u64 prp1 = 0;         ///< IOVA of byte 0
+  u64 prp2 = 0;         ///< IOVA of the second page, or of the list
+  u64 list_qwords = 0;  ///< for write_prp_list()
 };
 
 /// Qwords of list memory, chain pointers included, for `bytes` at page offset `offset`.

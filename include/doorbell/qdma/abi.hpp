@@ -12,28 +12,41 @@
 
 namespace doorbell::qdma {
 
-/// QpairAdd::mode.
+/// @name QpairAdd::mode
+/// @{
 inline constexpr u32 kModeMemoryMapped = 0, kModeStream = 1;
-/// Bits of QpairAdd::dir_mask.
+/// @}
+/// @name Bits of QpairAdd::dir_mask: host to card, card to host, completions
+/// @{
 inline constexpr u32 kDirH2C = 1, kDirC2H = 2, kDirCompletion = 4;
-/// QpairAdd::mm_channel.
+/// @}
+/// @name QpairAdd::mm_channel; kChannelAuto is the lowest bit of the queue pair's number
+/// @{
 inline constexpr u32 kChannelAuto = 0, kChannel0 = 1, kChannel1 = 2;
-/// The largest ring index, and the queue pairs of one card.
+/// @}
+/// @name The largest ring index, and the queue pairs of one card
+/// @{
 inline constexpr u32 kMaxRingIndex = 15, kMaxQueuePairs = 256;
+/// @}
 /// O_CLOEXEC: the only flag that the calls know.
 inline constexpr u32 kFlagCloseOnExec = 0x80000;
-/// Sub-transfers of one call, and queue pairs of one transfer descriptor.
+/// @name Sub-transfers of one call, and queue pairs of one transfer descriptor
+/// @{
 inline constexpr u32 kMaxSubTransfers = 2, kMaxDescriptorQueuePairs = 2;
+/// @}
 /// Buffers are whole granules long and mapped; a sub-transfer's buffer offset is a multiple of it.
 inline constexpr u32 kGranule = 4096;
 /// All sub-transfers of one call together: ioctl() returns the total as an int.
 inline constexpr u64 kMaxCallBytes = 0x7ffff000;
 
+/// QpairOp::op. Source: slash_interface.h of Xilinx/SLASH 6a4cc11e.
 enum class QueueOp : u32 { start = 0, stop = 1, del = 2 };
 
-/// A sub-transfer's direction.
+/// A sub-transfer's direction. Source: slash_interface.h of Xilinx/SLASH 6a4cc11e.
 enum class Direction : u32 { host_to_card = 1, card_to_host = 2 };
 
+/// What the driver says of a card; that of a real one fills in `bdf` alone.
+/// Source: slash_interface.h of Xilinx/SLASH 6a4cc11e.
 struct Info {
   u32 size = sizeof(Info);
   u32 qsets_max = 0;
@@ -43,6 +56,7 @@ struct Info {
   std::array<char, 32> bdf{};  ///< "DDDD:BB:DD.1", terminated by a zero
 };
 
+/// Creates a queue pair. Source: slash_interface.h of Xilinx/SLASH 6a4cc11e.
 struct QpairAdd {
   u32 size = sizeof(QpairAdd);
   u32 mode = kModeMemoryMapped;
@@ -55,12 +69,15 @@ struct QpairAdd {
   u32 aperture_size = 0;  ///< 0: linear; else a power of two, in which device addresses wrap
 };
 
+/// Starts, stops or deletes a queue pair. Source: slash_interface.h of Xilinx/SLASH 6a4cc11e.
 struct QpairOp {
   u32 size = sizeof(QpairOp);
   u32 qid = 0;
   u32 op = 0;  ///< QueueOp
 };
 
+/// Returns a transfer descriptor: of `qid`, or of `qpair_count` queue pairs. Source: slash_interface.h of
+/// Xilinx/SLASH 6a4cc11e.
 struct QpairGetFd {
   u32 size = sizeof(QpairGetFd);
   u32 qid = 0;  ///< used if qpair_count is 0
@@ -69,6 +86,7 @@ struct QpairGetFd {
   std::array<u32, kMaxDescriptorQueuePairs> qpair_ids{};
 };
 
+/// Returns a descriptor of a new buffer, for mmap(). Source: slash_interface.h of Xilinx/SLASH 6a4cc11e.
 struct BufCreate {
   u32 size = sizeof(BufCreate);
   u32 flags = 0;
@@ -77,6 +95,8 @@ struct BufCreate {
   u32 transfer_hint = 0;  ///< out: 1 one queue pair is enough, 2 split as for a V80
 };
 
+/// One sub-transfer of `length` bytes; `buf_offset` is a multiple of kGranule. Source: slash_interface.h of
+/// Xilinx/SLASH 6a4cc11e.
 struct SubXfer {
   u32 qpair_index = 0;  ///< of the descriptor's queue pairs
   u32 direction = 0;    ///< Direction
@@ -87,6 +107,8 @@ struct SubXfer {
   u64 length = 0;
 };
 
+/// Moves bytes; returns their number, or a negative errno. Source: slash_interface.h of Xilinx/SLASH
+/// 6a4cc11e.
 struct Transfer {
   u32 size = sizeof(Transfer);
   u32 count = 0;  ///< 1..kMaxSubTransfers
@@ -101,13 +123,16 @@ static_assert(sizeof(SubXfer) == 40 && sizeof(Transfer) == 88);
 [[nodiscard]] constexpr u32 call_number(u32 nr, u32 encoded_size) {
   return 3u << 30 | encoded_size << 16 | u32{'v'} << 8 | nr;
 }
+/// @name Numbers of the calls, by their structures; kCallQpairAddOld is from before QpairAdd::aperture_size
+/// @{
 inline constexpr u32 kCallInfo = call_number(0x50, 20);  // the encoded size stays 20
 inline constexpr u32 kCallQpairAdd = call_number(0x51, 36);
-inline constexpr u32 kCallQpairAddOld = call_number(0x51, 32);  // before aperture_size
+inline constexpr u32 kCallQpairAddOld = call_number(0x51, 32);
 inline constexpr u32 kCallQpairOp = call_number(0x52, 12);
 inline constexpr u32 kCallQpairGetFd = call_number(0x53, 24);
 inline constexpr u32 kCallBufCreate = call_number(0x54, 24);
 inline constexpr u32 kCallTransfer = call_number(0x56, 88);
+/// @}
 /// io_uring's cmd_op of a transfer; the command's payload is the address of a Transfer, 8 bytes.
 inline constexpr u32 kUringTransfer = 0x56;
 
@@ -156,13 +181,20 @@ inline constexpr u32 kUringTransfer = 0x56;
 inline constexpr std::array<u32, kMaxRingIndex + 1> kRingEntries = {
     2049, 65, 129, 193, 257, 385, 513, 769, 1025, 1537, 3073, 4097, 6145, 8193, 12289, 16385};
 
-/// The card's memory as the host's transfers see it.
+/// @name The card's HBM as the host's transfers see it
+/// @{
 inline constexpr u64 kHbmBase = 0x40'0000'0000, kHbmBytes = 32ull << 30;
+/// @}
 /// Where HBM's upper half begins.
 inline constexpr u64 kHbmBoundary = 0x44'0000'0000;
+/// @name The card's DDR as the host's transfers see it
+/// @{
 inline constexpr u64 kDdrBase = 0x600'0000'0000, kDdrBytes = 32ull << 30;
-/// Host to card only: a port that takes device images.
+/// @}
+/// @name Host to card only: a port that takes device images
+/// @{
 inline constexpr u64 kPdiBase = 0x1'0210'0000, kPdiBytes = 64 << 10;
+/// @}
 /// The unit in which the daemon hands out card memory; a software region is 8 of them.
 inline constexpr u64 kAllocationUnit = 64ull << 20;
 

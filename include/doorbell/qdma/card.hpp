@@ -25,14 +25,18 @@ namespace doorbell::qdma {
 /// stopped while it waited; the exit code is that of an interrupted run.
 class CardError : public Error {
  public:
+  /// `call` and `why` as in Error; `number` is a positive errno.
   CardError(std::string call, int number, const std::string& why, std::string hint = {});
+  /// The errno.
   [[nodiscard]] int number() const noexcept { return number_; }
 
  private:
   int number_;
 };
 
-struct CardState;  // what the objects of one card share
+/// @cond
+struct CardState;  // the objects of one card share it; it is no user's
+/// @endcond
 
 /// How one sub-transfer ended.
 struct SubResult {
@@ -46,6 +50,7 @@ struct SubResult {
 /// and every transfer of it are gone: closing is the only clean-up.
 class Buffer {
  public:
+  /// An empty one, as after a move.
   Buffer() = default;
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
@@ -53,8 +58,11 @@ class Buffer {
 
   /// The mapping, page aligned, of all `bytes()`; it lives as long as this object.
   [[nodiscard]] u8* data() const { return data_; }
+  /// Whole granules.
   [[nodiscard]] u64 bytes() const { return bytes_; }
+  /// The driver's descriptor, as SubXfer::buf_fd takes it; it stays this object's.
   [[nodiscard]] int fd() const { return fd_; }
+  /// Offsets of transfers in the buffer are multiples of it: kGranule.
   [[nodiscard]] u32 granule() const { return granule_; }
   /// The same memory as one that the GPU reaches as well: registered with it as long as the region lives,
   /// which this buffer must outlive. Throws Error if the GPU's driver refuses.
@@ -76,11 +84,12 @@ class Buffer {
   u32 hint_ = 0;
 };
 
+/// The parameters with which a queue pair is created.
 struct QueuePairOptions {
-  u32 directions = kDirH2C | kDirC2H;
-  u32 channel = kChannelAuto;
-  u32 ring_index = 0;  ///< of both rings
-  u32 aperture = 0;
+  u32 directions = kDirH2C | kDirC2H;  ///< kDirH2C, kDirC2H or both
+  u32 channel = kChannelAuto;          ///< kChannelAuto, kChannel0 or kChannel1
+  u32 ring_index = 0;                  ///< of both rings: kRingEntries has their lengths
+  u32 aperture = 0;                    ///< 0, or a power of two in bytes, in which the card's addresses wrap
 };
 
 /// A queue pair; stopped and deleted with this object.
@@ -93,6 +102,7 @@ class QueuePair {
   /// The driver's id; on doorbell's own back ends the upper bits are a generation, so that an old id is
   /// ESTALE.
   [[nodiscard]] u32 id() const { return id_; }
+  /// Lets it carry transfers. Throws CardError.
   void start();
   /// Transfers that are queued end with ENXIO.
   void stop();
@@ -110,12 +120,12 @@ class QueuePair {
 
 /// One sub-transfer of a batch.
 struct SubTransfer {
-  u32 queue_pair = 0;  ///< index into the descriptor's queue pairs
-  Direction direction = Direction::host_to_card;
-  const Buffer* buffer = nullptr;
-  u64 buffer_offset = 0;  ///< a multiple of the granule
-  u64 address = 0;        ///< on the card
-  u64 bytes = 0;
+  u32 queue_pair = 0;                             ///< index into the descriptor's queue pairs
+  Direction direction = Direction::host_to_card;  ///< may differ within a batch
+  const Buffer* buffer = nullptr;                 ///< outlives the call
+  u64 buffer_offset = 0;                          ///< a multiple of the granule
+  u64 address = 0;                                ///< on the card
+  u64 bytes = 0;                                  ///< 1 to kMaxCallBytes
 };
 
 /// A transfer as a whole: what ended it, and how far it came.
@@ -131,10 +141,11 @@ struct TransferResult {
 /// The id of a submitted transfer until its completion has been taken.
 using TransferId = u64;
 
+/// The end of a submitted transfer.
 struct TransferCompletion {
-  TransferId id = 0;
-  u64 user = 0;
-  TransferResult result;
+  TransferId id = 0;      ///< as submit() returned it; free for another one from now on
+  u64 user = 0;           ///< as submit() got it
+  TransferResult result;  ///< as transfer() returns it
 };
 
 /// A transfer descriptor: one or two queue pairs, and the calls that move bytes through them.
@@ -146,9 +157,11 @@ class TransferDescriptor {
   TransferDescriptor(TransferDescriptor&&) noexcept;
   TransferDescriptor& operator=(TransferDescriptor&&) noexcept;
 
+  /// The driver's descriptor, as the C interface takes it; it stays this object's.
   [[nodiscard]] int fd() const;
+  /// 1 or 2.
   [[nodiscard]] u32 queue_pairs() const;
-  /// A buffer for these queue pairs' card.
+  /// Card::create_buffer() for these queue pairs' card.
   [[nodiscard]] Buffer create_buffer(u64 bytes);
 
   /// The policy that transfer() and submit() cut with. Not during a transfer.
@@ -173,6 +186,7 @@ class TransferDescriptor {
   /// Asks the card to give up a submitted transfer: its completion then says ECANCELED, or how it had ended
   /// before.
   void cancel(TransferId id);
+  /// Transfers in flight on one descriptor, until complete() has taken them.
   static constexpr u32 kMaxSubmitted = 256;
   /// The engine that submit() uses here: "io_uring" or "threads".
   [[nodiscard]] std::string submit_engine() const;
@@ -184,19 +198,24 @@ class TransferDescriptor {
   std::unique_ptr<State> state_;
 };
 
+/// An open card. The objects made of it stay usable when it is gone.
 class Card {
  public:
-  /// "model[:KEY=VALUE,...]", "server:PATH", "kernel:/dev/slash_qdma_ctlN", "daemon[:PATH]". Throws Error; a
-  /// back end is never replaced by another.
+  /// Opens a card by its name: "model[:KEY=VALUE,...]", "server:PATH", "kernel:/dev/slash_qdma_ctlN",
+  /// "daemon[:PATH]". Throws Error; a back end is never replaced by another.
   [[nodiscard]] static Card open(const std::string& name);
 
+  /// As open() got it.
   [[nodiscard]] const std::string& name() const;
   /// "model" or "hardware".
   [[nodiscard]] std::string kind() const;
+  /// Asks the driver. Throws CardError.
   [[nodiscard]] Info info() const;
+  /// A new queue pair, stopped. Throws CardError, also where all kMaxQueuePairs are in use.
   [[nodiscard]] QueuePair add_queue_pair(const QueuePairOptions& options = {});
   /// A descriptor for one or two queue pairs, which need not be started.
   [[nodiscard]] TransferDescriptor descriptor(std::span<const QueuePair* const> queue_pairs);
+  /// Host memory that this card reaches; `bytes` is a multiple of kGranule. Throws CardError.
   [[nodiscard]] Buffer create_buffer(u64 bytes);
   /// Both channels: two started queue pairs in one descriptor that owns them.
   [[nodiscard]] TransferDescriptor both_channels(u32 ring_index = 0);

@@ -9,7 +9,10 @@
 
 namespace doorbell::rdma {
 
+/// Broadcom, variable mode: a WireFormat. Source: rdma-core, providers/bnxt_re.
 struct Bnxt {
+  /// @name Constants, as WireFormat has them
+  /// @{
   static constexpr const char* kName = "bnxt";
   static constexpr u32 kUnitParts = 1;
   static constexpr u32 kReceiveParts = 3;
@@ -26,7 +29,9 @@ struct Bnxt {
   static constexpr u32 kFirstReceiveMark = 0;
   static constexpr int kCqeOwnerWord = 2;  ///< of part B
 
-  // --- shape -----------------------------------------------------------------------------------------
+  /// @}
+  /// @name Shape: the sizes of rings, in ring units or entries
+  /// @{
 
   /// The same ring size as the vendor's driver: room for 128 more WQEs, in whole pages.
   [[nodiscard]] DOORBELL_INLINE static u32 sq_units(u32 requests, u32 max_inline) {
@@ -45,7 +50,9 @@ struct Bnxt {
   /// Marks start again after so many; 0: 2^32.
   [[nodiscard]] DOORBELL_INLINE static u32 mark_modulo(const QueuePairMemory& m) { return m.sq_units; }
 
-  // --- the initiator's side --------------------------------------------------------------------------
+  /// @}
+  /// @name The initiator's side: see WireFormat
+  /// @{
 
   [[nodiscard]] DOORBELL_INLINE static u32 units(const WorkRequest& wr) {
     return kHeaderSlots + (wr.inlined ? inline_slots(wr.bytes) : wr.bytes != 0 ? 1 : 0);
@@ -123,7 +130,9 @@ struct Bnxt {
                                   (at.running & at.units) != 0 ? 1 : 0));
   }
 
-  // --- the device's side -----------------------------------------------------------------------------
+  /// @}
+  /// @name The device's side: see WireFormat
+  /// @{
 
   [[nodiscard]] DOORBELL_INLINE static DecodedWqe decode_wqe(const PartReader& read, u32) {
     DecodedWqe d;
@@ -206,6 +215,7 @@ struct Bnxt {
     v.epoch = low(word) >> 24 & 1;
     return v;
   }
+  /// @}
 
  private:
   static constexpr u32 kHeaderSlots = 2;

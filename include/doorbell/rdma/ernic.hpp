@@ -9,7 +9,10 @@
 
 namespace doorbell::rdma {
 
+/// rocm-ernic and PVRDMA: a WireFormat. Source: rdma-core, providers/vmw_pvrdma.
 struct Ernic {
+  /// @name Constants, as WireFormat has them
+  /// @{
   static constexpr const char* kName = "ernic";
   static constexpr u32 kUnitParts = 8;
   static constexpr u32 kReceiveParts = 2;
@@ -27,7 +30,9 @@ struct Ernic {
   static constexpr u32 kCqePartC = 2;      ///< has a SEND's immediate, and the vendor's error
   static constexpr int kCqeOwnerWord = 3;  ///< of part B; any dword would do
 
-  // --- shape -----------------------------------------------------------------------------------------
+  /// @}
+  /// @name Shape: the sizes of rings, in ring units or entries
+  /// @{
 
   [[nodiscard]] DOORBELL_INLINE static u32 sq_units(u32 requests, u32) { return power_of_two_from(requests); }
   /// Indices run to twice the depth, so that a full ring differs from an empty one.
@@ -50,7 +55,9 @@ struct Ernic {
     return tail >= 2 * entries || head >= 2 * entries || filled > entries ? kBadIndex : filled;
   }
 
-  // --- the initiator's side --------------------------------------------------------------------------
+  /// @}
+  /// @name The initiator's side: see WireFormat
+  /// @{
 
   [[nodiscard]] DOORBELL_INLINE static u32 units(const WorkRequest&) { return 1; }
   [[nodiscard]] DOORBELL_INLINE static u32 parts(const WorkRequest& wr) {
@@ -121,7 +128,9 @@ struct Ernic {
     store_release(&record[kCqHead], ring_index(at));
   }
 
-  // --- the device's side -----------------------------------------------------------------------------
+  /// @}
+  /// @name The device's side: see WireFormat
+  /// @{
 
   [[nodiscard]] DOORBELL_INLINE static DecodedWqe decode_wqe(const PartReader& read, u32) {
     DecodedWqe d;
@@ -185,6 +194,7 @@ struct Ernic {
     }
     return v;
   }
+  /// @}
 
  private:
   static constexpr u32 kHeaderParts = 5;

@@ -12,9 +12,12 @@
 
 namespace doorbell::rdma {
 
+/// AMD Pensando: a WireFormat. Source: rdma-core, providers/ionic.
 template <u32 kVersion>
 struct IonicFormat {
   static_assert(kVersion == 1 || kVersion == 2);
+  /// @name Constants, as WireFormat has them
+  /// @{
   static constexpr const char* kName = kVersion == 1 ? "ionic" : "ionic-v2";
   static constexpr u32 kUnitParts = 4;
   static constexpr u32 kReceiveParts = 4;
@@ -32,7 +35,9 @@ struct IonicFormat {
   static constexpr u32 kFirstReceiveMark = 0;
   static constexpr int kCqeOwnerWord = 3;  ///< of part B
 
-  // --- shape -----------------------------------------------------------------------------------------
+  /// @}
+  /// @name Shape: the sizes of rings, in ring units or entries
+  /// @{
 
   /// A ring covers one page or more, and one entry stays free.
   [[nodiscard]] DOORBELL_INLINE static u32 sq_units(u32 requests, u32) { return depth(requests, 64); }
@@ -45,7 +50,9 @@ struct IonicFormat {
   /// Marks start again after so many; 0: 2^32.
   [[nodiscard]] DOORBELL_INLINE static u32 mark_modulo(const QueuePairMemory&) { return kMarkModulo; }
 
-  // --- the initiator's side --------------------------------------------------------------------------
+  /// @}
+  /// @name The initiator's side: see WireFormat
+  /// @{
 
   [[nodiscard]] DOORBELL_INLINE static u32 units(const WorkRequest&) { return 1; }
   [[nodiscard]] DOORBELL_INLINE static u32 parts(const WorkRequest&) { return kUnitParts; }
@@ -129,7 +136,9 @@ struct IonicFormat {
     store64_release(reg, doorbell(cqn, at.running & (at.units - 1)));
   }
 
-  // --- the device's side -----------------------------------------------------------------------------
+  /// @}
+  /// @name The device's side: see WireFormat
+  /// @{
 
   [[nodiscard]] DOORBELL_INLINE static DecodedWqe decode_wqe(const PartReader& read, u32 pass) {
     DecodedWqe d;
@@ -194,6 +203,7 @@ struct IonicFormat {
     v.index = low(word) & 0xffff;
     return v;
   }
+  /// @}
 
  private:
   static constexpr u32 kDataPart = 2;
@@ -247,7 +257,9 @@ struct IonicFormat {
   }
 };
 
+/// The version of the provider "ionic".
 using Ionic = IonicFormat<1>;
+/// The later one, encoded and decoded alone.
 using IonicV2 = IonicFormat<2>;
 
 static_assert(WireFormat<Ionic> && WireFormat<IonicV2>);

@@ -9,7 +9,10 @@
 
 namespace doorbell::rdma {
 
+/// ConnectX: a WireFormat. Source: rdma-core, providers/mlx5 (mlx5dv.h, wqe.h).
 struct Mlx5 {
+  /// @name Constants, as WireFormat has them
+  /// @{
   static constexpr const char* kName = "mlx5";
   static constexpr u32 kUnitParts = 4;
   static constexpr u32 kReceiveParts = 1;
@@ -28,7 +31,9 @@ struct Mlx5 {
   static constexpr u32 kFirstReceiveMark = 0;
   static constexpr int kCqeOwnerWord = 3;  ///< of part B
 
-  // --- shape -----------------------------------------------------------------------------------------
+  /// @}
+  /// @name Shape: the sizes of rings, in ring units or entries
+  /// @{
 
   [[nodiscard]] DOORBELL_INLINE static u32 sq_units(u32 requests, u32 max_inline) {
     return power_of_two_from(requests * blocks(2 + inline_segments(max_inline)));
@@ -41,7 +46,9 @@ struct Mlx5 {
   /// Marks start again after so many; 0: 2^32.
   [[nodiscard]] DOORBELL_INLINE static u32 mark_modulo(const QueuePairMemory&) { return kMarkModulo; }
 
-  // --- the initiator's side --------------------------------------------------------------------------
+  /// @}
+  /// @name The initiator's side: see WireFormat
+  /// @{
 
   /// The number of 16-byte segments, including the control segment.
   [[nodiscard]] DOORBELL_INLINE static u32 segments(const WorkRequest& wr) {
@@ -121,7 +128,9 @@ struct Mlx5 {
     store_release(record, be32(at.running & 0xffffff));
   }
 
-  // --- the device's side -----------------------------------------------------------------------------
+  /// @}
+  /// @name The device's side: see WireFormat
+  /// @{
 
   [[nodiscard]] DOORBELL_INLINE static DecodedWqe decode_wqe(const PartReader& read, u32) {
     DecodedWqe d;
@@ -191,6 +200,7 @@ struct Mlx5 {
     v.id = qpn_and_count >> 8;
     return v;
   }
+  /// @}
 
  private:
   // Control segment, third dword.

@@ -25,19 +25,19 @@ using MemoryRegion = RegisteredMemory;
 
 /// The address of a queue pair. The two ends of a connection exchange their addresses.
 struct QueuePairAddress {
-  u32 qpn = 0;
-  u32 psn = 0;
-  u32 lid = 0;
-  u32 mtu = 1024;  ///< active MTU of the port in bytes: the smaller of two is used
-  std::array<u8, 16> gid{};
+  u32 qpn = 0;               ///< queue pair number, 24 bits
+  u32 psn = 0;               ///< number of its first packet, 24 bits
+  u32 lid = 0;               ///< of the port on InfiniBand; 0 on RoCE
+  u32 mtu = 1024;            ///< active MTU of the port in bytes: the smaller of two is used
+  std::array<u8, 16> gid{};  ///< of the port, in network order
 };
 
 /// The parameters with which a queue pair is created.
 struct QueuePairShape {
-  u32 sq_requests = 128;  ///< outstanding requests, at most NicLimits::max_requests
-  u32 rq_requests = 128;  ///< receives posted ahead, at most NicLimits::max_receives
-  u32 max_inline = 0;     ///< bytes; the back end may grant more
-  Place queue_memory = Place::pageable;
+  u32 sq_requests = 128;                 ///< outstanding requests, at most NicLimits::max_requests
+  u32 rq_requests = 128;                 ///< receives posted ahead, at most NicLimits::max_receives
+  u32 max_inline = 0;                    ///< bytes; the back end may grant more
+  Place queue_memory = Place::pageable;  ///< Place::gpu needs a GPU initiator
   bool signal_all = false;  ///< every request completes visibly, whatever WorkRequest::signalled says
 };
 
@@ -55,6 +55,7 @@ class QueuePairObject {
   virtual void reset() = 0;
   /// Any state -> ERR: everything outstanding is flushed.
   virtual void fail() = 0;
+  /// As the device has it; a request that fails makes it QpState::error.
   [[nodiscard]] virtual QpState state() const = 0;
   /// The addresses of the queues, in those of `initiator`. initial_state() of it is the state of a queue pair
   /// that has just been created or reset. Throws Error if `initiator` cannot reach the queues, and for the
@@ -67,10 +68,12 @@ class QueuePairObject {
 /// Connects two queue pairs of this process, or one to itself (`&one == &other`), from RESET to RTS.
 void connect(QueuePairObject& one, QueuePairObject& other, const ConnectionOptions& options = {});
 
+/// Limits of a NIC.
 struct NicLimits : Limits {
   u32 active_mtu = 4096;  ///< bytes
 };
 
+/// An open NIC. It outlives the objects that it made.
 class Nic {
  public:
   virtual ~Nic() = default;
@@ -80,13 +83,15 @@ class Nic {
   [[nodiscard]] virtual std::string name() const = 0;
   /// Whose queue format it has, as NicRequest::provider names it. with_format() makes the type of it.
   [[nodiscard]] virtual std::string_view provider_name() const = 0;
+  /// To check before anything is created.
   [[nodiscard]] virtual NicLimits limits() const = 0;
 
   /// `bytes` of zeroed memory that this device can register at `place`.
   [[nodiscard]] virtual Region allocate(Place place, u64 bytes) = 0;
-  /// `access`: bits of namespace access.
+  /// Lets this NIC's requests use the region; `access` (bits of namespace access) says what the peer's may
+  /// do.
   [[nodiscard]] virtual std::unique_ptr<MemoryRegion> register_memory(const Region& region, u32 access) = 0;
-  /// In the state RESET.
+  /// A queue pair in the state RESET; connect() makes it ready.
   [[nodiscard]] virtual std::unique_ptr<QueuePairObject> create_queue_pair(const QueuePairShape& shape) = 0;
   /// A word that stays 1 while the device is there, in the initiator's addresses; null if the device has
   /// none.

@@ -15,12 +15,12 @@ namespace doorbell::rdma {
 
 /// The positions and counts of a QueuePair.
 struct QueuePairProgress {
-  RingPosition sq;       ///< where the next request goes
-  RingPosition rq;       ///< where the next receive goes
-  RingPosition cq;       ///< the next completion of a request
-  RingPosition recv_cq;  ///< the next completion of a receive
-  u32 cq_unrung = 0;
-  u32 recv_cq_unrung = 0;
+  RingPosition sq;             ///< where the next request goes
+  RingPosition rq;             ///< where the next receive goes
+  RingPosition cq;             ///< the next completion of a request
+  RingPosition recv_cq;        ///< the next completion of a receive
+  u32 cq_unrung = 0;           ///< completions taken, not given back yet
+  u32 recv_cq_unrung = 0;      ///< likewise
   u32 completed = 0;           ///< requests, modulo 2^32 like sq.serial
   u32 freed = 0;               ///< ring units given back, like sq.running
   u32 last_mark = 0;           ///< of the last completion, for formats that count requests
@@ -28,15 +28,15 @@ struct QueuePairProgress {
   u32 answered = 0;            ///< of the signalled requests, those up to the last completion
   u32 receives_completed = 0;  ///< like rq.serial
   u64 sq_word = 0;             ///< WireFormat::sq_doorbell_word() of the last request
-  u32 duplicated = 0;
-  u32 skipped = 0;
-  u32 protocol = 0;
+  u32 duplicated = 0;          ///< QueuePair::duplicated()
+  u32 skipped = 0;             ///< QueuePair::skipped()
+  u32 protocol = 0;            ///< QueuePair::protocol()
 };
 
 /// A QueuePair's whole state: plain data, so that it can stay in memory between two kernels.
 struct QueuePairState {
-  QueuePairMemory memory;
-  QueuePairProgress progress;
+  QueuePairMemory memory;      ///< where the queues lie; stays as it is
+  QueuePairProgress progress;  ///< changes with every call
 };
 
 /// The state of a queue pair whose rings have just been created or reset.
@@ -50,11 +50,13 @@ struct QueuePairState {
   return s;
 }
 
+/// The initiator's side of one queue pair, in the vendor's format F. The head of queue_pair.hpp has the
+/// rules; RemoteOperations has puts and gets on top of it.
 template <class Warp, WireFormat F>
 class QueuePair {
  public:
-  using State = QueuePairState;
-  using Format = F;
+  using State = QueuePairState;  ///< what a kernel leaves for the next one
+  using Format = F;              ///< the vendor's
 
   /// Continues from the state of another QueuePair on the same queues, or from initial_state().
   /// `state.memory` must outlive this object; a kernel keeps it in shared memory, where it takes no
@@ -62,6 +64,7 @@ class QueuePair {
   DOORBELL_INLINE explicit QueuePair(const QueuePairState& state)
       : memory_(&state.memory), s_(state.progress) {}
   explicit QueuePair(QueuePairState&&) = delete;
+  /// Where another QueuePair on the same queues may go on.
   [[nodiscard]] DOORBELL_INLINE QueuePairState state() const { return {*memory_, s_}; }
   /// Combines the states of two QueuePairs on the same queues: one sent and the other received.
   DOORBELL_INLINE static void take_receives(QueuePairState& into, const QueuePairState& from) {
@@ -77,16 +80,23 @@ class QueuePair {
   [[nodiscard]] DOORBELL_INLINE u32 receive_room() const {
     return m().rq_entries - 1 - (s_.rq.serial - s_.receives_completed);
   }
-  /// Requests posted and finished, modulo 2^32.
+  /// @name Requests and receives, posted and finished, modulo 2^32
+  /// @{
   [[nodiscard]] DOORBELL_INLINE u32 posted() const { return s_.sq.serial; }
   [[nodiscard]] DOORBELL_INLINE u32 completed() const { return s_.completed; }
   [[nodiscard]] DOORBELL_INLINE u32 receives_posted() const { return s_.rq.serial; }
   [[nodiscard]] DOORBELL_INLINE u32 receives_completed() const { return s_.receives_completed; }
-  /// The number of completions that came twice; of signalled requests without a completion although a later
-  /// request has one; of completions without a posted request. A correct device keeps all three at 0.
+  /// @}
+  /// @name Errors of the device; a correct one keeps all three at 0
+  /// @{
+
+  /// Completions that came twice.
   [[nodiscard]] DOORBELL_INLINE u32 duplicated() const { return s_.duplicated; }
+  /// Signalled requests without a completion although a later request has one.
   [[nodiscard]] DOORBELL_INLINE u32 skipped() const { return s_.skipped; }
+  /// Completions without a posted request.
   [[nodiscard]] DOORBELL_INLINE u32 protocol() const { return s_.protocol; }
+  /// @}
   /// The most bytes that a request on this queue may carry inlined.
   [[nodiscard]] DOORBELL_INLINE u32 max_inline() const {
     if constexpr (F::kMaxInline == 0) return 0;
@@ -208,6 +218,7 @@ class QueuePair {
     }
     s_.rq = advance(s_.rq, n, 1, 0);
   }
+  /// Rings one doorbell for all receives posted so far. Returns the number of register writes.
   DOORBELL_INLINE u32 ring_receives(const Warp& warp) {
     warp.sync();  // as in ring()
     if (warp.lane() == 0) F::ring_rq(m(), s_.rq);
@@ -216,7 +227,7 @@ class QueuePair {
 
   /// A poll's outcome: lanes 0..count-1 each hold one new completion, in queue order.
   struct Polled {
-    u32 count = 0;
+    u32 count = 0;    ///< 0: nothing new
     Completion mine;  ///< `ignore` is set if it carries no news
     u32 serial = 0;   ///< requests (receives) finished up to and including this one, modulo 2^32
   };
@@ -266,6 +277,7 @@ class QueuePair {
     give_back(warp, m().cq_record, m().cq_doorbell, s_.cq, m().cqn);
     s_.cq_unrung = 0;
   }
+  /// The same of the receive CQ. poll() and poll_receives() call both when half of a CQ has been taken.
   DOORBELL_INLINE void ring_receive_cq(const Warp& warp) {
     give_back(warp, m().recv_cq_record, m().recv_cq_doorbell, s_.recv_cq, m().recv_cqn);
     s_.recv_cq_unrung = 0;

@@ -23,14 +23,16 @@
 
 namespace doorbell::rdma {
 
+/// Memory of the other end.
 struct RemoteAddress {
-  u64 address = 0;
-  u32 rkey = 0;
+  u64 address = 0;  ///< IOVA there
+  u32 rkey = 0;     ///< that the other end has told
 };
 
+/// Memory of this end.
 struct LocalAddress {
-  u64 address = 0;
-  u32 lkey = 0;
+  u64 address = 0;  ///< IOVA
+  u32 lkey = 0;     ///< of its registration
   /// The same bytes in the initiator's own addresses; needed only for inlined data.
   const u8* bytes = nullptr;
 };
@@ -38,45 +40,55 @@ struct LocalAddress {
 /// Stands for all requests up to and including one; a count modulo 2^32.
 using Ticket = u32;
 
-/// `Clock::now()` gives ticks. `timeout_ticks` bounds every wait.
+/// Operations on a queue pair, for kernels and CPU threads; the head of remote_operations.hpp has the rules.
+/// `Clock::now()` gives ticks (NsClock: nanoseconds). `timeout_ticks` bounds every wait.
 template <class Warp, WireFormat F, class Clock>
 class RemoteOperations {
  public:
-  using Queue = QueuePair<Warp, F>;
+  using Queue = QueuePair<Warp, F>;  ///< of which it holds one
 
+  /// Goes on where `queue` is; that object must not be used beside this one.
   DOORBELL_INLINE RemoteOperations(const Queue& queue, u64 timeout_ticks)
       : qp_(queue), timeout_ticks_(timeout_ticks) {}
+  /// For a later kernel, or to count receives with QueuePair::take_receives().
   [[nodiscard]] DOORBELL_INLINE QueuePairState state() const { return qp_.state(); }
+  /// Its counts: posted, completed, errors of the device.
   [[nodiscard]] DOORBELL_INLINE const Queue& queue() const { return qp_; }
   /// The first status other than ok of any request or receive.
   [[nodiscard]] DOORBELL_INLINE Status status() const { return status_; }
 
-  // --- one operation of the whole warp, without waiting ----------------------------------------------
-  // After the ticket has completed, the data of `from` may be reused, and the result of a get or atomic may
-  // be read.
+  /// @name One operation of the whole warp, without waiting
+  /// After the ticket has completed, the data of `from` may be reused, and the result of a get or atomic may
+  /// be read. Waits only for room in the queue.
+  /// @{
 
+  /// `bytes` of this end to the other's memory.
   DOORBELL_INLINE Ticket put_nbi(const Warp& warp, RemoteAddress to, LocalAddress from, u32 bytes) {
     return post_one(warp, transfer(Op::write, to, from, bytes));
   }
+  /// The same; a receive of the other end completes with `imm`.
   DOORBELL_INLINE Ticket put_nbi_imm(const Warp& warp, RemoteAddress to, LocalAddress from, u32 bytes,
                                      u32 imm) {
     WorkRequest r = transfer(Op::write_imm, to, from, bytes);
     r.imm = imm;
     return post_one(warp, r);
   }
+  /// `bytes` of the other end to this one's memory.
   DOORBELL_INLINE Ticket get_nbi(const Warp& warp, LocalAddress to, RemoteAddress from, u32 bytes) {
     return post_one(warp, transfer(Op::read, from, to, bytes));
   }
+  /// `bytes` to the buffer that the other end has posted with post_recv().
   DOORBELL_INLINE Ticket send(const Warp& warp, LocalAddress from, u32 bytes) {
     return post_one(warp, transfer(Op::send, {}, from, bytes));
   }
-  /// Writes the old value to `result`, 8 bytes.
+  /// Adds to 8 bytes of the other end, and writes their old value to `result`, 8 bytes.
   DOORBELL_INLINE Ticket atomic_fetch_add(const Warp& warp, LocalAddress result, RemoteAddress target,
                                           u64 addend) {
     WorkRequest r = transfer(Op::fetch_add, target, result, kAtomicBytes);
     r.operand = addend;
     return post_one(warp, r);
   }
+  /// Replaces 8 bytes of the other end by `swap` if they are `compare`; their old value likewise.
   DOORBELL_INLINE Ticket atomic_compare_swap(const Warp& warp, LocalAddress result, RemoteAddress target,
                                              u64 compare, u64 swap) {
     WorkRequest r = transfer(Op::compare_swap, target, result, kAtomicBytes);
@@ -93,8 +105,10 @@ class RemoteOperations {
     return true;
   }
 
-  // --- one operation a lane, one reservation and one doorbell ----------------------------------------
-  // Lanes with `wanted` false take no part. Only the last operation of the call asks for a completion.
+  /// @}
+  /// @name One operation a lane, one reservation and one doorbell
+  /// Lanes with `wanted` false take no part. Only the last operation of the call asks for a completion.
+  /// @{
 
   DOORBELL_INLINE Ticket put_nbi_lanes(const Warp& warp, bool wanted, RemoteAddress to, LocalAddress from,
                                        u32 bytes) {
@@ -117,7 +131,9 @@ class RemoteOperations {
     return post_lanes(warp, wanted, r);
   }
 
-  // --- waiting ---------------------------------------------------------------------------------------
+  /// @}
+  /// @name Waiting
+  /// @{
 
   /// Takes completions without waiting; returns the ticket of the last finished request.
   DOORBELL_INLINE Ticket poll(const Warp& warp) {
@@ -140,11 +156,12 @@ class RemoteOperations {
   /// Waits until everything posted has completed.
   [[nodiscard]] DOORBELL_INLINE Status quiet(const Warp& warp) { return wait(warp, qp_.posted()); }
 
+  /// A receive that has completed.
   struct Received {
-    Status status = Status::ok;
-    u32 bytes = 0;
-    u32 imm = 0;
-    bool with_imm = false;
+    Status status = Status::ok;  ///< response_timeout: none has
+    u32 bytes = 0;               ///< of the message
+    u32 imm = 0;                 ///< the sender's number
+    bool with_imm = false;       ///< there was one
   };
   /// Waits until the next receive has completed; receives complete in the order in which they were posted.
   [[nodiscard]] DOORBELL_INLINE Received wait_recv(const Warp& warp) {
@@ -173,7 +190,9 @@ class RemoteOperations {
     }
   }
 
-  // --- blocking --------------------------------------------------------------------------------------
+  /// @}
+  /// @name Blocking: the operation, then wait() for it
+  /// @{
 
   [[nodiscard]] DOORBELL_INLINE Status put(const Warp& warp, RemoteAddress to, LocalAddress from, u32 bytes) {
     return wait(warp, put_nbi(warp, to, from, bytes));
@@ -181,6 +200,7 @@ class RemoteOperations {
   [[nodiscard]] DOORBELL_INLINE Status get(const Warp& warp, LocalAddress to, RemoteAddress from, u32 bytes) {
     return wait(warp, get_nbi(warp, to, from, bytes));
   }
+  /// @}
 
  private:
   using i32 = std::int32_t;
