@@ -16,6 +16,7 @@
 #include "cli/path.hpp"
 #include "cli/progress.hpp"
 #include "cli/report_page.hpp"
+#include "gpu/code_objects.hpp"
 #include "options/enumeration.hpp"
 #include "report/cell_table.hpp"
 #include "report/csv.hpp"
@@ -160,8 +161,9 @@ void print(Demo& demo, bool details, bool colour, bool gpu) {
   }
   fmt::print("{}\n", details ? fault_lines(demo.faults()) : fault_table(demo.faults()));
   if (!gpu)
-    fmt::print("no GPU step: {}\n", gpu::code_objects().empty() ? "this build has no GPU kernels"
-                                                                : "no GPU is usable here (doorbell doctor)");
+    fmt::print("no GPU step: {}\n", gpu::code_objects().empty()
+                                        ? "this build has no GPU kernels"
+                                        : "GPU 0 is not usable here, or runs no kernels (doorbell doctor)");
   fmt::print("{}", report::closing_lines(result, colour));
 }
 
@@ -181,7 +183,8 @@ void print_next(const Files& files, const std::string& program) {
 
 int run_demo(const Options& options, Context& context) {
   const bool quiet = options.flag("quiet"), details = options.flag("details");
-  const bool gpu = !gpu::enumerate().empty() && !gpu::code_objects().empty();
+  const std::vector<gpu::Info> gpus = gpu::enumerate();
+  const bool gpu = !gpus.empty() && gpu::has_kernels(gpus.front().runtime);
   std::error_code error;
   fs::create_directories(options.text("output"), error);
   if (error) throw Error("--output " + options.text("output"), error.message(), "name a folder");

@@ -112,12 +112,12 @@ class LevelZero(WithFolder):
 
     def test_rdma(self):
         for op in ("write", "write-imm", "send", "read", "fetch-add", "compare-swap"):
-            size = [] if op in ("fetch-add", "compare-swap") else ["--size", "1,4096,100000"]
+            size = [] if op in ("fetch-add", "compare-swap") else ["--size", "1,100000"]
             with self.subTest(op):
                 self.good("rdma", *RMA, "--op", op, *size, least=300)
         for provider in ("bnxt", "ionic", "ernic"):
             with self.subTest(provider):
-                self.good("rdma", *RMA, "--provider", provider, "--size", "8,4096", "--num-qps", "2", least=300)
+                self.good("rdma", *RMA, "--provider", provider, "--size", "8", "--num-qps", "2", least=300)
         self.good("rdma", *RMA, "--size", "64", "--inline", "64")
         self.good("rdma", *RMA, "--size", "1MiB", "--check-threads", "2")
         # One side only.
@@ -133,14 +133,13 @@ class LevelZero(WithFolder):
 
     def test_cxi_gpu_loopback_bw(self):
         small = ["-d", "cxi-model0", "--timeout", "60", "-i", "3", "-n", "32", "-s", "4096"]
-        for gpus in (["-t", "0"], ["-r", "1"], ["-t", "0", "-r", "0"], ["-t", "0", "-r", "1"]):
-            for kind in (["-g", "INTEL"], ["-g", "intel"], []):
-                with self.subTest(gpus + kind):
-                    done = self.run_program(LOOPBACK, *small, *gpus, *kind)
-                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-                    self.assertIn("GPU Type         : INTEL\n", done.stdout)
-                    self.assertIn("Found 2 GPU(s)\n", done.stdout)
-                    self.assertGreater(self.counts()["commands"], 0)
+        for gpus in (["-t", "0"], ["-r", "1", "-g", "INTEL"], ["-t", "0", "-r", "0", "-g", "intel"], ["-t", "0", "-r", "1"]):
+            with self.subTest(gpus):
+                done = self.run_program(LOOPBACK, *small, *gpus)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertIn("GPU Type         : INTEL\n", done.stdout)
+                self.assertIn("Found 2 GPU(s)\n", done.stdout)
+                self.assertGreater(self.counts()["commands"], 0)
         faulty = self.run_program(LOOPBACK, *small, "-t", "0", "-r", "1", "-g", "INTEL", "--fault", "corrupt=0.3")
         self.assertEqual(faulty.returncode, 1, faulty.stdout + faulty.stderr)
         self.counts()

@@ -9,7 +9,7 @@
 //   FAKE_ZE_DEVICES=N        GPUs shown (2), of 1 GiB each, beside a processor and an NPU
 //   FAKE_ZE_FAIL=CALL=CODE   that call returns that code
 //   FAKE_ZE_LOST_AFTER=N     the GPUs are lost when they have carried out N commands
-//   FAKE_ZE_HOLD=1           commands wait until this is unset
+//   FAKE_ZE_HOLD=1           commands wait until a call after this is unset
 //   FAKE_ZE_WITHOUT=WORD     lacks: "import", "export", "copy-engine", "peer"
 //   FAKE_ZE_REPORT=FILE      at exit, all counts go there, one a line
 
@@ -19,7 +19,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -96,6 +95,8 @@ struct State {
   std::mutex mutex;
   std::condition_variable work;
   bool initialized = false, worker = false, lost = false;
+  bool holds = false;   // FAKE_ZE_HOLD and
+  int lost_after = -1;  // FAKE_ZE_LOST_AFTER at the last call: the worker reads no environment
   std::set<Handle> contexts, pools;
   std::map<Handle, Event*> events;
   std::map<Handle, List*> lists;
@@ -135,12 +136,18 @@ u32 mistake(const std::string& what, u32 result) {
 class Call {
  public:
   explicit Call(std::string_view name) : lock_(state().mutex) {
+    State& s = state();
+    if (s.holds != !variable("FAKE_ZE_HOLD").empty()) {
+      s.holds = !s.holds;
+      s.work.notify_one();
+    }
+    const std::string limit = variable("FAKE_ZE_LOST_AFTER");
+    s.lost_after = limit.empty() ? -1 : std::atoi(limit.c_str());
     const std::string fail = variable("FAKE_ZE_FAIL");
     const std::size_t equals = fail.find('=');
     if (equals != std::string::npos && fail.substr(0, equals) == name)
       result_ = static_cast<u32>(std::stoul(fail.substr(equals + 1), nullptr, 0));
-    else if (!state().initialized)
-      result_ = mistake(std::string(name) + " before zeInit", ze::kUninitialized);
+    else if (!s.initialized) result_ = mistake(std::string(name) + " before zeInit", ze::kUninitialized);
   }
   [[nodiscard]] bool fails() const { return result_ != ze::kOk; }
   [[nodiscard]] u32 result() const { return result_; }
@@ -197,9 +204,8 @@ void run_segment(List& list, std::unique_lock<std::mutex>& lock) {
   if (end != list.waiting.end()) now.push_back(*end);
   list.waiting.erase(list.waiting.begin(), list.waiting.begin() + static_cast<std::ptrdiff_t>(now.size()));
   list.running = static_cast<int>(now.size());
-  const std::string limit = variable("FAKE_ZE_LOST_AFTER");
   for (const Command& c : now) {
-    if (!limit.empty() && s.done >= std::atoi(limit.c_str())) s.lost = true;
+    if (s.lost_after >= 0 && s.done >= s.lost_after) s.lost = true;
     if (!s.lost) {
       lock.unlock();
       carry_out(c);
@@ -218,9 +224,8 @@ void work() {
   State& s = state();
   std::unique_lock lock(s.mutex);
   for (;;) {
-    const bool holds = !variable("FAKE_ZE_HOLD").empty();
     const auto busy = std::ranges::find_if(s.lists, [](const auto& l) { return !l.second->waiting.empty(); });
-    if (holds || busy == s.lists.end()) s.work.wait_for(lock, std::chrono::milliseconds(holds ? 1 : 1000));
+    if (s.holds || busy == s.lists.end()) s.work.wait(lock);
     else run_segment(*busy->second, lock);
   }
 }

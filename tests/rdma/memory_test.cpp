@@ -173,14 +173,17 @@ TEST(MemoryNeededOfACell, HasTheBuffersThatCopyingIsMeasuredWith) {
   EXPECT_EQ(memory_needed(latency, *port), memory_needed(latency.shape, *port));
 }
 
-TEST(MemoryNeededOfACell, LeavesOutWhatLiesInAGpu) {
+TEST(MemoryNeededOfACell, LeavesOutWhatLiesInAGpuButNotItsMirror) {
   Taken taken;
   const auto port = open_one({Provider::mlx5}, 1, &taken);
   SessionShape shape;
   shape.bytes = 1 << 20;
   shape.window = 64;
   shape.local_memory = shape.remote_memory = shape.queue_memory = Place::gpu;
+  shape.initiator = Initiator::gpu;
   EXPECT_LT(memory_needed(shape, *port), 1u << 20);
+  shape.initiator = Initiator::cpu;
+  EXPECT_GT(memory_needed(shape, *port), u64{2} * 64 << 20);
 }
 
 }  // namespace
