@@ -36,8 +36,7 @@ const Command& command_of(std::string path) {
 
 /// True and false, as other languages have them, of an option that is on or off.
 std::string switched(const options::Option& o, const std::string& value) {
-  const bool has_both =
-      std::ranges::count(o.choices, "on") != 0 && std::ranges::count(o.choices, "off") != 0;
+  const bool has_both = std::ranges::count(o.choices, "on") != 0 && std::ranges::count(o.choices, "off") != 0;
   if (has_both && value == "true") return "on";
   return has_both && value == "false" ? "off" : value;
 }

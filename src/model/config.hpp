@@ -18,11 +18,11 @@ struct Config {
   /// with; or that kernel's code on threads of the CPU.
   enum class Engine { cpu, gpu, kernel_on_cpu };
   Engine engine = Engine::cpu;
-  u32 threads = 1;         ///< device threads; 0: chosen for the run
-  u32 copy_threads = 1;    ///< that share one large copy; 0: chosen for the run
-  double bytes_per_s = 0;  ///< of the link; 0: no limit
-  u64 latency_ns = 0;      ///< from a command to its completion
-  bool gpu_memory = true;  ///< with a GPU: start the DMA agent, which reaches its memory
+  u32 threads = 1;          ///< device threads; 0: chosen for the run
+  u32 copy_threads = 1;     ///< that share one large copy; 0: chosen for the run
+  double bytes_per_s = 0;   ///< of the link; 0: no limit
+  u64 latency_ns = 0;       ///< from a command to its completion
+  bool gpu_memory = true;   ///< with a GPU: start the DMA agent, which reaches its memory
   bool shared_gpu = false;  ///< the agent is no kernel
   FaultRates faults;
   u64 seed = 1;

@@ -140,7 +140,8 @@ u8* DmaEngine::stage(u64 bytes) {
 
 void DmaEngine::submit(void* to, const void* from, u64 bytes, const u8* within) {
   if (ring_ == nullptr) {
-    // Pages of one mapping that follow each other are one call of the copy engine, which may span no two allocations.
+    // Pages of one mapping that follow each other are one call of the copy engine, which may span no two
+    // allocations.
     if (within != nullptr && within == within_ && !engine_.empty() && follows(engine_.back(), to, from)) {
       engine_.back().bytes += bytes;
       return;

@@ -20,8 +20,8 @@
 
 namespace doorbell::model {
 
-/// One agent kernel with a ring for each device thread; started and stopped by the device. Without a kernel it
-/// stands for the GPU's copy engine.
+/// One agent kernel with a ring for each device thread; started and stopped by the device. Without a kernel
+/// it stands for the GPU's copy engine.
 class DmaAgent {
  public:
   /// `kernel`: if this build has one for the GPU.
@@ -94,7 +94,7 @@ class DmaEngine {
   bool broken_ = false;  // the GPU failed or missed a deadline: nothing that it moves can be trusted
   std::vector<Landing> landings_;  // what commit() copies from staging to its place
   std::vector<gpu::Copy> engine_;  // what commit() gives to the GPU's copy engine
-  const u8* within_ = nullptr;       // where the mapping of the last of these ends
+  const u8* within_ = nullptr;     // where the mapping of the last of these ends
 };
 
 }  // namespace doorbell::model

@@ -10,7 +10,7 @@
 namespace doorbell::model {
 
 struct Use {
-  bool gpu_memory = true;     ///< the device must reach memory of the GPUs that it is opened with
+  bool gpu_memory = true;  ///< the device must reach memory of the GPUs that it is opened with
   /// Other libraries of this process work on those GPUs: no kernel of the model's stays there, behind which
   /// their loading and freeing would wait for ever.
   bool shared_gpu = false;

@@ -127,7 +127,8 @@ std::unique_ptr<BlockDevice> BlockDevice::open(const std::string& controller, co
   if (options.in_flight < 1 || options.in_flight > kMaxWindow)
     throw Error(setting::in_flight, fmt::format("{} is not in 1..{}", options.in_flight, kMaxWindow));
   if (!(options.timeout_s > 0 && options.timeout_s <= kLongestWaitS))
-    throw Error("the time for an answer", fmt::format("{} s is not above 0 and at most {}", options.timeout_s, kLongestWaitS));
+    throw Error("the time for an answer",
+                fmt::format("{} s is not above 0 and at most {}", options.timeout_s, kLongestWaitS));
   return std::unique_ptr<BlockDevice>(new BlockDevice(std::make_unique<Parts>(controller, options)));
 }
 
@@ -157,7 +158,8 @@ BlockMemory BlockDevice::map(void* pages, u64 bytes) {
     throw Error(fmt::format("{} bytes at {}", bytes, pages),
                 fmt::format("memory for a device is whole pages of {} bytes", page));
   return BlockMemory(parts_->controller->map(
-      Region(Place::pageable, HostMemory{static_cast<u8*>(pages), bytes, [](u8*, u64) {}}), Access::read_write));
+      Region(Place::pageable, HostMemory{static_cast<u8*>(pages), bytes, [](u8*, u64) {}}),
+      Access::read_write));
 }
 
 void BlockDevice::read(u64 lba, u64 count, BlockMemory& to, u64 offset) {

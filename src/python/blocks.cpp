@@ -34,8 +34,8 @@ using Array = nb::ndarray<>;
 using Source = nb::ndarray<nb::ro>;
 
 const std::map<gpu::Runtime, int> kDeviceTypes = {{gpu::Runtime::cuda, nb::device::cuda::value},
-                                                 {gpu::Runtime::hip, nb::device::rocm::value},
-                                                 {gpu::Runtime::level_zero, nb::device::oneapi::value}};
+                                                  {gpu::Runtime::hip, nb::device::rocm::value},
+                                                  {gpu::Runtime::level_zero, nb::device::oneapi::value}};
 
 bool on_gpu(int device_type) {
   return std::ranges::any_of(kDeviceTypes, [&](const auto& row) { return row.second == device_type; });
@@ -57,8 +57,8 @@ class Turn {
   std::unique_lock<std::mutex> lock_;
 };
 
-/// Calls `piece(block, blocks)` for all `count` blocks, without the interpreter's lock. Each takes about a fifth of a
-/// second, after which Ctrl-C ends it.
+/// Calls `piece(block, blocks)` for all `count` blocks, without the interpreter's lock. Each takes about a
+/// fifth of a second, after which Ctrl-C ends it.
 template <typename Piece>
 void in_pieces(u64 count, u64 block_bytes, const Piece& piece) {
   using Clock = std::chrono::steady_clock;
@@ -80,8 +80,8 @@ void in_pieces(u64 count, u64 block_bytes, const Piece& piece) {
 
 class Blocks {
  public:
-  Blocks(const std::string& controller, u32 nsid, u32 in_flight, u64 io_bytes, double timeout, bool allow_write,
-         std::optional<int> gpu) {
+  Blocks(const std::string& controller, u32 nsid, u32 in_flight, u64 io_bytes, double timeout,
+         bool allow_write, std::optional<int> gpu) {
     nvme::BlockOptions o = {.nsid = nsid,
                             .in_flight = in_flight,
                             .io_bytes = io_bytes,
@@ -128,8 +128,8 @@ class Blocks {
       return nb::cast(nb::ndarray<nb::numpy>(at, shape.size(), shape.data(), owner, nullptr, type,
                                              nb::device::cpu::value));
     const auto [device_type, device_id] = gpu_place();
-    return nb::cast(nb::ndarray<nb::array_api>(at, shape.size(), shape.data(), owner, nullptr, type, device_type,
-                                               device_id));
+    return nb::cast(nb::ndarray<nb::array_api>(at, shape.size(), shape.data(), owner, nullptr, type,
+                                               device_type, device_id));
   }
 
   /// `wanted`: the blocks that the caller counted; below 0, those of the array.
@@ -152,8 +152,7 @@ class Blocks {
           device.read(lba + from, part, staging);
           gpu_->copy(data + from * block_bytes_, staging.device(), part * block_bytes_);
         });
-      else
-        device.read(lba + at, n, data + at * block_bytes_);
+      else device.read(lba + at, n, data + at * block_bytes_);
     });
   }
 
@@ -174,8 +173,7 @@ class Blocks {
           gpu_->copy(staging.device(), data + first * block_bytes_, part * block_bytes_);
           device.write(lba + first, part, staging);
         });
-      else
-        device.write(lba + at, n, data + at * block_bytes_);
+      else device.write(lba + at, n, data + at * block_bytes_);
     });
     return count;
   }
@@ -194,8 +192,9 @@ class Blocks {
     const auto [device_type, device_id] = gpu_place();
     const std::size_t shape[] = {bytes};
     if (read_only)
-      return nb::cast(nb::ndarray<nb::array_api, const u8>(reinterpret_cast<const void*>(address), 1, shape, owner, nullptr,
-                                                           nb::dtype<u8>(), device_type, device_id));
+      return nb::cast(nb::ndarray<nb::array_api, const u8>(reinterpret_cast<const void*>(address), 1, shape,
+                                                           owner, nullptr, nb::dtype<u8>(), device_type,
+                                                           device_id));
     return nb::cast(nb::ndarray<nb::array_api, u8>(reinterpret_cast<void*>(address), 1, shape, owner, nullptr,
                                                    nb::dtype<u8>(), device_type, device_id));
   }
@@ -219,7 +218,8 @@ class Blocks {
   };
 
   [[noreturn]] static void refuse_gpu() {
-    throw Error("data on a GPU", "the device was opened without one", "give open() the number of the GPU: gpu=0");
+    throw Error("data on a GPU", "the device was opened without one",
+                "give open() the number of the GPU: gpu=0");
   }
 
   [[noreturn]] static void refuse(const nb::object& what, const char* wanted) {
@@ -235,8 +235,8 @@ class Blocks {
       if (array.shape(i) > 1 && array.stride(i) != below)
         throw nb::type_error("data must be contiguous in C's order");
     if (array.nbytes() == 0 || array.nbytes() % block_bytes_ != 0)
-      throw nb::value_error(("data has " + std::to_string(array.nbytes()) + " bytes, which are not blocks of " +
-                             std::to_string(block_bytes_))
+      throw nb::value_error(("data has " + std::to_string(array.nbytes()) +
+                             " bytes, which are not blocks of " + std::to_string(block_bytes_))
                                 .c_str());
     return array.nbytes() / block_bytes_;
   }
@@ -314,7 +314,8 @@ void bind_blocks(nb::module_& m) {
       .def("allocate", &Blocks::allocate, "shape"_a, "type_code"_a, "type_bits"_a, "gpu"_a)
       .def("read", &Blocks::read, "lba"_a, "out"_a, "blocks"_a)
       .def("write", &Blocks::write, "lba"_a, "data"_a)
-      .def_static("address", [](const Array& a) { return reinterpret_cast<u64>(a.data()); }, "array"_a)
+      .def_static(
+          "address", [](const Array& a) { return reinterpret_cast<u64>(a.data()); }, "array"_a)
       .def("settle", &Blocks::settle, "stream"_a)
       .def("view", &Blocks::view, "address"_a, "bytes"_a, "read_only"_a, "owner"_a)
       .def("flush", &Blocks::flush)

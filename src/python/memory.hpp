@@ -15,8 +15,8 @@ namespace doorbell::python {
 
 class DeviceMemory;
 
-/// A device and the arrays in its memory, which may outlive it. Thread rule: any thread; an array ends wherever its
-/// last user is.
+/// A device and the arrays in its memory, which may outlive it. Thread rule: any thread; an array ends
+/// wherever its last user is.
 class OpenDevice {
  public:
   explicit OpenDevice(std::unique_ptr<nvme::BlockDevice> device) : device_(std::move(device)) {}

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// doorbell::run() for Python. The run has a thread of its own, so that the interpreter's thread sees Ctrl-C at any
-// time, also before a first phase and in a device that does not answer.
+// doorbell::run() for Python. The run has a thread of its own, so that the interpreter's thread sees Ctrl-C
+// at any time, also before a first phase and in a device that does not answer.
 #include <doorbell/run.hpp>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -67,8 +67,8 @@ std::exception_ptr look(Seen& seen, const nb::object& progress) {
   return nullptr;
 }
 
-/// The result, and the exception that a signal or `progress` raised meanwhile; the run has ended then, and the
-/// result is as far as it came.
+/// The result, and the exception that a signal or `progress` raised meanwhile; the run has ended then, and
+/// the result is as far as it came.
 nb::tuple run_to_the_end(const std::string& path, const OptionValues& options, const nb::object& progress) {
   Seen seen;
   std::stop_source stop;
@@ -127,8 +127,9 @@ std::string shown(const RunResult& r) {
 }  // namespace
 
 void bind_run(nb::module_& m) {
-  nb::class_<RunFigures>(m, "Figures",
-                         "Of one population of operations. Latencies are in ns; None where they were not measured.")
+  nb::class_<RunFigures>(
+      m, "Figures",
+      "Of one population of operations. Latencies are in ns; None where they were not measured.")
       .def_ro("operations", &RunFigures::operations)
       .def_ro("bytes", &RunFigures::bytes)
       .def_ro("elapsed_s", &RunFigures::elapsed_s)
@@ -155,7 +156,8 @@ void bind_run(nb::module_& m) {
       .def_prop_ro("failed", &RunChecks::failed, "All operations with wrong data.");
   nb::class_<RunCell>(m, "Cell", "One combination of parameters, measured.")
       .def_ro("path", &RunCell::path)
-      .def_ro("operation", &RunCell::operation, "One of those that the figures count: 'operation', or 'packet'.")
+      .def_ro("operation", &RunCell::operation,
+              "One of those that the figures count: 'operation', or 'packet'.")
       .def_ro("parameters", &RunCell::parameters, "Those that make the cell: {'in_flight': '32'}.")
       .def_ro("initiator", &RunCell::initiator, "'cpu' or 'gpu'.")
       .def_ro("device_kind", &RunCell::device_kind, "'model', 'emulated', 'hardware' or 'kernel'.")
@@ -173,20 +175,21 @@ void bind_run(nb::module_& m) {
       .def_ro("checks", &RunCell::checks)
       .def_ro("errors", &RunCell::errors, "By class; all classes of the path, most of them 0.");
   nb::class_<RunResult>(m, "Result", "The outcome of a run.")
-      .def_ro("exit_code", &RunResult::exit_code, "0; 2 for lost, late or wrong data; 130 where it was stopped.")
-      .def_ro("verdict", &RunResult::verdict, "The sentence at the end of the table: 'OK', 'FAILED: 3 corrupt', ...")
+      .def_ro("exit_code", &RunResult::exit_code,
+              "0; 2 for lost, late or wrong data; 130 where it was stopped.")
+      .def_ro("verdict", &RunResult::verdict,
+              "The sentence at the end of the table: 'OK', 'FAILED: 3 corrupt', ...")
       .def_ro("complete", &RunResult::complete, "False: ended before its work was done.")
       .def_ro("stop_reason", &RunResult::stop_reason,
               "'done', 'signal', 'error', 'timeout', 'reset' or 'removed'.")
       .def_ro("warnings", &RunResult::warnings)
       .def_ro("cells", &RunResult::cells)
       .def_ro("json", &RunResult::json, "The whole record as text, schema/results-1.schema.json.")
-      .def_prop_ro("ok", [](const RunResult& r) { return r.exit_code == 0; }, "Nothing was lost, late or wrong.")
+      .def_prop_ro(
+          "ok", [](const RunResult& r) { return r.exit_code == 0; }, "Nothing was lost, late or wrong.")
       .def_prop_ro(
           "record",
-          [](const RunResult& r) {
-            return nb::object(nb::module_::import_("json").attr("loads")(r.json));
-          },
+          [](const RunResult& r) { return nb::object(nb::module_::import_("json").attr("loads")(r.json)); },
           nb::for_getter(nb::sig("def record(self, /) -> dict[str, typing.Any]")),
           "The whole record as a dictionary.")
       .def(

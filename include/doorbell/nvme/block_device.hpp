@@ -70,7 +70,8 @@ class BlockDevice {
   /// The size of one: 512 or 4096 with most controllers.
   [[nodiscard]] u32 block_bytes() const;
 
-  /// Zeroed memory of `bytes`, rounded up to whole pages, all of which are there: no read waits for the kernel.
+  /// Zeroed memory of `bytes`, rounded up to whole pages, all of which are there: no read waits for the
+  /// kernel.
   [[nodiscard]] BlockMemory allocate(u64 bytes, Place place = Place::pageable);
   /// Host memory of the caller's, whole pages that stay his and outlive what is returned. Throws where the
   /// device reaches its own memory alone (QEMU); read() and write() of any memory copy there.
@@ -85,8 +86,8 @@ class BlockDevice {
   void write(u64 lba, u64 count, const void* from);
   /// Returns when all that was written is on the medium.
   void flush();
-  /// Deletes the queue: from now on the device uses no memory, and other calls throw. Throws itself where what
-  /// came at the end, such as a second completion, makes earlier results doubtful. Once is enough.
+  /// Deletes the queue: from now on the device uses no memory, and other calls throw. Throws itself where
+  /// what came at the end, such as a second completion, makes earlier results doubtful. Once is enough.
   void end();
 
  private:
