@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The NVMe model as drivers of other processes have it: interrupts, memory that is mapped anew under live queues,
-// reset, removal, formatting, registers in memory that was given.
+// The NVMe model as drivers of other processes have it: interrupts, memory that is mapped anew under live
+// queues, reset, removal, formatting, registers in memory that was given.
 
 #include <gtest/gtest.h>
 
@@ -239,9 +239,8 @@ TEST(NvmeForeignDriver, MemoryChangesUnderLiveQueues) {
     all_work();
     for (int i = 0; i < 10; ++i) {
       std::optional<Mapped> more;
-      r.model->change_memory([&] {
-        more.emplace(r.model->address_space(), Place::pageable, 64 * kPage, Access::read_write);
-      });
+      r.model->change_memory(
+          [&] { more.emplace(r.model->address_space(), Place::pageable, 64 * kPage, Access::read_write); });
       all_work();
       r.model->change_memory([&] { more.reset(); });
       all_work();
@@ -386,8 +385,9 @@ TEST(NvmeForeignDriver, AKernelRaisesNoInterrupts) {
   ModelConfig config = small();
   config.engine = ModelConfig::Engine::kernel_on_cpu;
   Counts sink;
-  EXPECT_THROW(ModelController(config, "model", nullptr, {.interrupts = &sink, .vectors = 1, .registers = {}}),
-               std::exception);
+  EXPECT_THROW(
+      ModelController(config, "model", nullptr, {.interrupts = &sink, .vectors = 1, .registers = {}}),
+      std::exception);
 }
 
 // --- formatting -------------------------------------------------------------------------------------
@@ -413,7 +413,8 @@ struct Formatted : Rig {
   bool zeros() {
     std::memset(data.region().host(), 0x11, kPage);
     EXPECT_EQ(io(IoOpcode::read, 0, 1), status::success);
-    return data.region().host()[0] == 0 && std::memcmp(data.region().host(), data.region().host() + 1, 511) == 0;
+    return data.region().host()[0] == 0 &&
+           std::memcmp(data.region().host(), data.region().host() + 1, 511) == 0;
   }
   RawQueue* q = nullptr;
   Mapped& data = c->memory(kPage);
@@ -470,8 +471,8 @@ TEST(NvmeFormat, SanitizeErasesAndReports) {
 
 // --- hostile drivers --------------------------------------------------------------------------------
 
-/// Any entries and doorbells, while the memory of both changes: nothing crashes, nothing is written where the host
-/// did not allow it, and after a reset everything works.
+/// Any entries and doorbells, while the memory of both changes: nothing crashes, nothing is written where the
+/// host did not allow it, and after a reset everything works.
 TEST(NvmeForeignDriver, HostileEntriesAndDoorbells) {
   for (const u32 threads : {1u, 2u}) {
     ModelConfig config = small(threads);
@@ -498,7 +499,8 @@ TEST(NvmeForeignDriver, HostileEntriesAndDoorbells) {
           return data.iova() + (random() % 17) * kPage + (random() % 3 == 0 ? random() % kPage : 0);
       }
     };
-    constexpr u8 kAdmin[] = {0x00, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c, 0x7c, 0x80, 0x84, 0x18};
+    constexpr u8 kAdmin[] = {0x00, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08,
+                             0x09, 0x0a, 0x0c, 0x7c, 0x80, 0x84, 0x18};
     constexpr u8 kIo[] = {0x00, 0x01, 0x02, 0x05, 0x08, 0x09, 0x0c, 0x7f};
     ControllerInterface& d = r.c->interface();
     for (int i = 0; i < 4000; ++i) {

@@ -213,8 +213,8 @@ std::unique_ptr<Host> expect_same_by_all(const std::function<void(ServerJob*)>& 
     EXPECT_TRUE(h.data() == first->data());
     EXPECT_TRUE(h.media() == first->media());
     const auto counts = [](const ServerCounts& c) {
-      std::vector<u64> all{c.io.reads, c.io.writes, c.io.others,     c.io.read_bytes, c.io.written_bytes,
-                           c.io.errors, c.io.dma_faults};
+      std::vector<u64> all{c.io.reads,         c.io.writes, c.io.others,    c.io.read_bytes,
+                           c.io.written_bytes, c.io.errors, c.io.dma_faults};
       all.insert(all.end(), std::begin(c.injected), std::end(c.injected));
       return all;
     };

@@ -50,6 +50,7 @@ bool AdminProcessor::enable(u32 aqa, Iova asq, Iova acq) {
     return false;
   granted_ = shared_.config.max_queues;
   enabled_ = true;
+  unreachable_ = false;
   find_queue();
   return true;
 }
@@ -58,8 +59,8 @@ void AdminProcessor::find_queue() {
   if (!enabled_) return;
   sq_.host = reinterpret_cast<const Sqe*>(
       find_ring(dma_, sq_.iova, u64{sq_.entries} * kSqeBytes, Access::read).host);
-  cq_.ring = reinterpret_cast<Word16*>(
-      find_ring(dma_, cq_.iova, u64{cq_.entries} * kCqeBytes, Access::write).host);
+  cq_.ring =
+      reinterpret_cast<Word16*>(find_ring(dma_, cq_.iova, u64{cq_.entries} * kCqeBytes, Access::write).host);
 }
 
 void AdminProcessor::disable() {
@@ -78,7 +79,7 @@ void AdminProcessor::disable() {
 }
 
 bool AdminProcessor::poll() {
-  if (!enabled_) return false;
+  if (!enabled_ || unreachable_) return false;
   if (++rounds_ % kRoundsPerLook == 0) look_around();
   while (!cq_.waiting.empty() && !full()) {
     write(cq_.waiting.front());
@@ -107,7 +108,7 @@ bool AdminProcessor::take_command() {
   if (sq_.host != nullptr) {
     std::memcpy(&e, sq_.host + sq_.head, sizeof e);
   } else if (!dma_.fetch(sq_.iova + u64{sq_.head} * kSqeBytes, &e, sizeof e) || !dma_.commit()) {
-    shared_.fatal.store(true, std::memory_order_release);
+    lose_queue();
     return false;
   }
   sq_.head = sq_.head + 1 == sq_.entries ? 0 : sq_.head + 1;
@@ -133,7 +134,12 @@ void AdminProcessor::write(const Cqe& c) {
   }
   const Word16 w = cq_.next(c);
   if (dma_.deliver(cq_.iova + u64{cq_.tail} * kCqeBytes, &w, sizeof w) && dma_.commit()) cq_.advance(1);
-  else shared_.fatal.store(true, std::memory_order_release);
+  else lose_queue();
+}
+
+void AdminProcessor::lose_queue() {
+  unreachable_ = true;
+  shared_.fatal.store(true, std::memory_order_release);
 }
 
 void AdminProcessor::take_head() {
@@ -148,8 +154,7 @@ bool AdminProcessor::full() {
 }
 
 void AdminProcessor::report_events() {
-  while (const auto report = events_.next())
-    post(report->cid, {status::success, report->event.result()});
+  while (const auto report = events_.next()) post(report->cid, {status::success, report->event.result()});
 }
 
 void AdminProcessor::raise_interrupt() {
@@ -248,7 +253,8 @@ AdminProcessor::Answer AdminProcessor::run(const Sqe& e) {
   return {status::invalid_opcode};
 }
 
-// --- data ---------------------------------------------------------------------------------------------------
+// --- data
+// ---------------------------------------------------------------------------------------------------
 
 template <class Chunk>
 u16 AdminProcessor::walk(const Sqe& e, u64 bytes, Chunk chunk) {
@@ -284,7 +290,8 @@ u16 AdminProcessor::collect(const Sqe& e, void* data, u64 bytes) {
   });
 }
 
-// --- queues -------------------------------------------------------------------------------------------------
+// --- queues
+// -------------------------------------------------------------------------------------------------
 
 u16 AdminProcessor::check_number(const Sqe& e, bool in_use) const {
   const u32 qid = e.cdw10 & 0xffff;
@@ -301,8 +308,8 @@ u16 AdminProcessor::check_memory(const Sqe& e, u64 entry_bytes) const {
   if (e.prp1 % kQueuePage != 0) return status::prp_offset_invalid;
   const Access access = entry_bytes == kSqeBytes ? Access::read : Access::write;
   // A kernel's queues lie in one mapping, those of threads in as many as they have pages.
-  const bool reachable = has_more() ? find_ring(dma_, e.prp1, bytes, access).reachable
-                                    : dma_.reachable(e.prp1, bytes, access);
+  const bool reachable =
+      has_more() ? find_ring(dma_, e.prp1, bytes, access).reachable : dma_.reachable(e.prp1, bytes, access);
   return reachable ? status::success : status::data_transfer_error;
 }
 
@@ -390,8 +397,7 @@ AdminProcessor::Answer AdminProcessor::delete_cq(const Sqe& e) {
 
 AdminProcessor::Answer AdminProcessor::doorbell_buffers(const Sqe& e) {
   if (!shared_.config.shadow_doorbells) return {status::invalid_opcode};
-  if (e.prp1 % kQueuePage != 0 || e.prp2 % kQueuePage != 0 || e.prp1 == 0 || e.prp2 == 0 ||
-      e.prp1 == e.prp2)
+  if (e.prp1 % kQueuePage != 0 || e.prp2 % kQueuePage != 0 || e.prp1 == 0 || e.prp2 == 0 || e.prp1 == e.prp2)
     return {status::invalid_field};
   const u64 needed = std::min<u64>(registers_.bytes - reg::doorbells, kQueuePage);
   if (dma_.host(e.prp1, needed, Access::read) == nullptr ||
@@ -431,7 +437,8 @@ AdminProcessor::Answer AdminProcessor::abort(const Sqe& e) {
   return {status::success, aborted ? 0u : 1u};
 }
 
-// --- features -----------------------------------------------------------------------------------------------
+// --- features
+// -----------------------------------------------------------------------------------------------
 
 AdminProcessor::Answer AdminProcessor::get_features(const Sqe& e) {
   const FeatureAnswer a = features_.get(e, queues_granted());
@@ -462,7 +469,8 @@ AdminProcessor::Answer AdminProcessor::set_features(const Sqe& e) {
   return {st};
 }
 
-// --- what destroys data -------------------------------------------------------------------------------------
+// --- what destroys data
+// -------------------------------------------------------------------------------------
 
 u32 AdminProcessor::block_bytes(u32 format) const {
   // All formats but the last have blocks of the other size.

@@ -92,9 +92,7 @@ class AdminProcessor {
   [[nodiscard]] QueueRequest with_doorbell(u16 qid, u16 cqid) const;
   void start_doorbell(u32* word);
   void stop_doorbell(u32* word);
-  [[nodiscard]] u32& last_seen(const u32* word) {
-    return stray_[static_cast<u32>(word - registers_.at(0))];
-  }
+  [[nodiscard]] u32& last_seen(const u32* word) { return stray_[static_cast<u32>(word - registers_.at(0))]; }
   [[nodiscard]] u32 offers_format() const { return shared_.config.format ? 1 : 0; }
   /// Bytes of a block of LBA format `format`.
   [[nodiscard]] u32 block_bytes(u32 format) const;
@@ -105,6 +103,7 @@ class AdminProcessor {
 
   void post(u16 cid, Answer a);
   void write(const Cqe& c);
+  void lose_queue();
   [[nodiscard]] bool full();
   void take_head();
   void report_events();
@@ -122,6 +121,7 @@ class AdminProcessor {
   model::DmaEngine& dma_;
   IoService& io_;
   bool enabled_ = false;
+  bool unreachable_ = false;  // the memory of the admin queue has gone: nothing more until a reset
   bool usable_entries_ = true;
   SubmissionQueue sq_;
   CompletionQueue cq_;
@@ -135,8 +135,8 @@ class AdminProcessor {
   AsyncEvents events_;
   Sanitized sanitized_;
   u64 bad_values_reported_ = 0;
-  u8 told_warnings_ = 0;        // of which the host has had an event
-  std::map<u32, u32> stray_;    // last value seen in a doorbell, by the doorbell's offset in words
+  u8 told_warnings_ = 0;      // of which the host has had an event
+  std::map<u32, u32> stray_;  // last value seen in a doorbell, by the doorbell's offset in words
   u32 rounds_ = 0;
   u32 again_seen_ = 0;
   u64 started_ns_;

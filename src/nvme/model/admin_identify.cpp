@@ -135,7 +135,8 @@ void AdminProcessor::fill_controller(AdminPage& page) const {
                                  identify::oncs_save_and_select | identify::oncs_timestamp |
                                  (has_more() ? identify::oncs_dataset | identify::oncs_verify : 0)));
   constexpr u8 kPresent = 1, kFlushTakesAll = 3u << 1;
-  page.put<u8>(identify::vwc, static_cast<u8>(kFlushTakesAll | (c.media == ModelConfig::Media::file ? kPresent : 0)));
+  page.put<u8>(identify::vwc,
+               static_cast<u8>(kFlushTakesAll | (c.media == ModelConfig::Media::file ? kPresent : 0)));
   const std::string name = "nqn.2026-11.dev.doorbell:" + serial();
   std::memcpy(page.at(identify::subnqn), name.data(), name.size());
   page.put<u16>(identify::power_states, 100);  // one state, of 1 W
@@ -143,7 +144,8 @@ void AdminProcessor::fill_controller(AdminPage& page) const {
 
 void AdminProcessor::fill_name_space(AdminPage& page) const {
   const ModelConfig& c = shared_.config;
-  for (const u32 at : {identify::nsze, identify::ncap, identify::nuse}) page.put<u64>(at, shared_.shape.blocks);
+  for (const u32 at : {identify::nsze, identify::ncap, identify::nuse})
+    page.put<u64>(at, shared_.shape.blocks);
   page.put<u8>(identify::nlbaf, static_cast<u8>(c.formats - 1));
   page.put<u8>(identify::flbas, identify::flbas_of(format_));
   page.put<u8>(identify::dlfeat, has_more() ? 1 : 0);  // blocks that were given up read as zeros

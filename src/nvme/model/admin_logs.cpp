@@ -12,7 +12,7 @@ namespace doorbell::nvme {
 
 namespace {
 
-constexpr u8 kPages[] = {log::supported, log::errors,  log::smart,           log::firmware,
+constexpr u8 kPages[] = {log::supported,          log::errors,  log::smart,           log::firmware,
                          log::changed_namespaces, log::effects, log::feature_effects, log::sanitize};
 constexpr u16 kKelvin = 300;
 constexpr u64 kUnit = 1000 * 512;  // a data unit of SMART
@@ -109,16 +109,18 @@ void AdminProcessor::fill_effects(AdminPage& page) const {
   const auto admin = [&](AdminOpcode op, u32 more = 0) {
     page.put<u32>(4u * static_cast<u8>(op), kSupported | more);
   };
-  for (const AdminOpcode op : {delete_sq, create_sq, get_log_page, delete_cq, create_cq, AdminOpcode::identify,
-                               AdminOpcode::abort, AdminOpcode::set_features, AdminOpcode::get_features,
-                               async_event})
+  for (const AdminOpcode op :
+       {delete_sq, create_sq, get_log_page, delete_cq, create_cq, AdminOpcode::identify, AdminOpcode::abort,
+        AdminOpcode::set_features, AdminOpcode::get_features, async_event})
     admin(op);
   if (shared_.config.shadow_doorbells) admin(doorbell_buffer_config);
   if (shared_.config.format) {
     admin(format_nvm, kContent | kCapabilities | kAlone);
     admin(AdminOpcode::sanitize, kContent | kAlone);
   }
-  const auto io = [&](IoOpcode op, u32 more) { page.put<u32>(kIo + 4u * static_cast<u8>(op), kSupported | more); };
+  const auto io = [&](IoOpcode op, u32 more) {
+    page.put<u32>(kIo + 4u * static_cast<u8>(op), kSupported | more);
+  };
   for (const IoOpcode op : {IoOpcode::flush, IoOpcode::read, IoOpcode::compare}) io(op, 0);
   for (const IoOpcode op : {IoOpcode::write, IoOpcode::write_zeroes}) io(op, kContent);
   if (!has_more()) return;

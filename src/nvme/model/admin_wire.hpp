@@ -22,9 +22,9 @@ inline constexpr u8 name_space = 0x00, controller = 0x01, active_list = 0x02, de
 
 namespace identify {
 // controller, beside what wire.hpp has
-inline constexpr u32 rab = 72, oui = 73, oaes = 92, ctratt = 96, frmw = 260, elpe = 262, npss = 263, avscc = 264,
-                     warning_temperature = 266, critical_temperature = 268, sanicap = 328, fna = 524,
-                     awun = 526, awupf = 528, power_states = 2048;
+inline constexpr u32 rab = 72, oui = 73, oaes = 92, ctratt = 96, frmw = 260, elpe = 262, npss = 263,
+                     avscc = 264, warning_temperature = 266, critical_temperature = 268, sanicap = 328,
+                     fna = 524, awun = 526, awupf = 528, power_states = 2048;
 inline constexpr u16 oacs_format = 1u << 1;
 inline constexpr u16 oncs_dataset = 1u << 2, oncs_save_and_select = 1u << 4, oncs_timestamp = 1u << 6,
                      oncs_verify = 1u << 7;

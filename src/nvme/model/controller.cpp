@@ -15,7 +15,7 @@ namespace doorbell::nvme {
 namespace {
 
 constexpr u32 kRoundsPerRegisterLook = 64;
-constexpr u32 kTimeoutUnits = 20;  // CAP.TO: 10 s
+constexpr u32 kTimeoutUnits = 20;      // CAP.TO: 10 s
 constexpr u32 kArbitrationShift = 11;  // CC.AMS
 
 u64 capabilities(const ModelConfig& c) {

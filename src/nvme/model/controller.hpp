@@ -20,7 +20,8 @@ namespace doorbell::nvme {
 struct ModelPorts {
   InterruptSink* interrupts = nullptr;  ///< null: completion queues are polled. It outlives the model
   u32 vectors = 0;                      ///< that queues may name, from 0
-  /// Where registers and doorbells lie, zeroed, of register_bytes() at least; empty: in memory of the model's own.
+  /// Where registers and doorbells lie, zeroed, of register_bytes() at least; empty: in memory of the model's
+  /// own.
   HostMemory registers;
   /// Others write to queues while the model reads them: each entry is copied before it is checked.
   bool foreign_memory = false;

@@ -13,8 +13,8 @@ namespace {
 
 struct Feature {
   u8 id;
-  u32 standard;       // the value after a reset
-  u32 mask;           // the bits of cdw11 that are kept
+  u32 standard;  // the value after a reset
+  u32 mask;      // the bits of cdw11 that are kept
   bool changeable = true;
   bool of_namespace = false;
 };

@@ -131,7 +131,8 @@ bool IoEngine::poll() {
   bool unstalled = false;
   for (CompletionQueue& q : cqs_) unstalled = post_held(q) || unstalled;
   if (dma_.pending() && !dma_.commit()) return fail();
-  if (interrupts_ != nullptr) [[unlikely]] raise_interrupts();
+  if (interrupts_ != nullptr) [[unlikely]]
+    raise_interrupts();
   return posted || late || unstalled || !fetched_.empty();
 }
 
@@ -165,8 +166,7 @@ bool IoEngine::fetch_entries(const SubmissionQueue& q, u32 n, Sqe* to) {
 }
 
 void IoEngine::find_memory(CompletionQueue& q) {
-  q.ring = reinterpret_cast<Word16*>(
-      find_ring(dma_, q.iova, u64{q.entries} * kCqeBytes, Access::write).host);
+  q.ring = reinterpret_cast<Word16*>(find_ring(dma_, q.iova, u64{q.entries} * kCqeBytes, Access::write).host);
   u8* const shadow = q.head_shadow != 0 ? dma_.host(q.head_shadow, sizeof(u32), Access::read) : nullptr;
   q.bar = shadow == nullptr ? 1 : 0;
   q.head_word = shadow != nullptr ? reinterpret_cast<const u32*>(shadow) : q.head_register;
@@ -243,14 +243,16 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
   if (!tracks_ || !ends_early(faults, q.qid, serial, q.outstanding.data(), e, o)) {
     Data data{*this};
     run_command(data, e, o);
-    if (o.status == status::invalid_opcode) [[unlikely]] run_more(data, e, o);
+    if (o.status == status::invalid_opcode) [[unlikely]]
+      run_more(data, e, o);
     if (cached_) write_through(e, o);
   } else if (o.injected.fault == Fault::removal) {
     faults_.remove(shared_.presence);
     return;
   }
   o.add_to(counters_);
-  if (o.status != status::success) [[unlikely]] shared_.errors.add(q.qid, &e, o.status, lba_of(e));
+  if (o.status != status::success) [[unlikely]]
+    shared_.errors.add(q.qid, &e, o.status, lba_of(e));
   if (faults != nullptr) {
     if (o.happened) faults_.count(o.injected.fault);
     if (o.stored) recent_writes_.add(lba_of(e), blocks_of(e));

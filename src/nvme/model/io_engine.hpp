@@ -52,7 +52,7 @@ struct CompletionQueue : CqRing {
   bool fresh = false;  ///< entries were written for which no interrupt was raised yet
   int vector = -1;     ///< of its interrupts; -1: it is polled
   Iova iova = 0;
-  Iova head_shadow = 0;               ///< the word of a shadow doorbell buffer, 0: none
+  Iova head_shadow = 0;  ///< the word of a shadow doorbell buffer, 0: none
   const u32* head_register = nullptr;
   std::deque<Cqe> waiting;  ///< completions held while the queue is full
 };
@@ -152,9 +152,9 @@ class IoEngine {
   model::DmaEngine dma_;
   model::FaultInjector& faults_;
   bool tracks_;
-  bool cached_;              ///< media keep writes in a volatile cache
-  bool copies_entries_;      ///< before it looks at them
-  Interrupts* interrupts_;   ///< null: nobody takes any
+  bool cached_;             ///< media keep writes in a volatile cache
+  bool copies_entries_;     ///< before it looks at them
+  Interrupts* interrupts_;  ///< null: nobody takes any
   u32 again_seen_ = 0;
   std::vector<SubmissionQueue> sqs_;
   std::vector<CompletionQueue> cqs_;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Where a ring lies: queues of a driver behind an IOMMU are contiguous for the device alone, and every page may
-// be another mapping.
+// Where a ring lies: queues of a driver behind an IOMMU are contiguous for the device alone, and every page
+// may be another mapping.
 #pragma once
 
 #include <algorithm>
