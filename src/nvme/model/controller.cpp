@@ -71,16 +71,19 @@ void ModelController::serve_by_threads() {
   io_ = std::move(io);
   admin_ = std::make_unique<AdminProcessor>(shared_, RegisterPage{registers_.host(), registers_.bytes()},
                                             engines.front()->dma(), *io_);
-  threads_.push_back(
-      std::make_unique<model::DeviceThread>("nvme-model-0", [this, first = engines.front().get()] {
+  threads_.push_back(std::make_unique<model::DeviceThread>(
+      "nvme-model-0",
+      [this, first = engines.front().get()] {
         bool work = false;
         if (++rounds_ % kRoundsPerRegisterLook == 0 || !admin_->enabled()) work = poll_registers();
         set_up_.serve();
         return first->poll() || work;
-      }));
+      },
+      config.rests));
   for (u32 i = 1; i < engines.size(); ++i)
     threads_.push_back(std::make_unique<model::DeviceThread>(
-        fmt::format("nvme-model-{}", i), [engine = engines[i].get()] { return engine->poll(); }));
+        fmt::format("nvme-model-{}", i), [engine = engines[i].get()] { return engine->poll(); },
+        config.rests));
 }
 
 void ModelController::serve_by_kernel() {
@@ -194,6 +197,7 @@ void ModelController::disable() {
 }
 
 void ModelController::on_admin_thread(const std::function<void()>& work) {
+  const std::scoped_lock lock(callers_);
   set_up_.run(work);
 }
 
@@ -211,6 +215,13 @@ void ModelController::change_memory(const std::function<void()>& change) {
     admin_->find_queue();
   });
   if (failed) std::rethrow_exception(failed);
+}
+
+void ModelController::set_faults(const model::FaultRates& rates) {
+  on_admin_thread([&] {
+    if (rates.any()) io_->track();
+    shared_.faults.set(rates);
+  });
 }
 
 void ModelController::reset() {

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "model/device_thread.hpp"
@@ -58,6 +59,10 @@ class ModelController final : public ControllerInterface {
   void change_memory(const std::function<void()>& change);
   /// As after power-on: registers, queues and features; what is stored and mapped stays.
   void reset();
+  /// Other faults from now on, with the same seed; not of a model that is a kernel.
+  void set_faults(const model::FaultRates& rates);
+  /// Where each injected fault is reported from now on; null: nowhere. It outlives the controller.
+  void log_faults(model::FaultLog* log) { shared_.faults.log_to(log); }
   /// It is pulled out: registers read as all ones, and it accesses nothing any more.
   void unplug() { (void)shared_.presence.leave(); }
   [[nodiscard]] bool gone() const { return shared_.presence.gone(); }
@@ -78,8 +83,9 @@ class ModelController final : public ControllerInterface {
   bool poll_registers();
   void enable();
   void disable();
-  /// Runs `work` on the thread of the admin queue, and waits for it.
+  /// Runs `work` on the thread of the admin queue, and waits for it. One caller at a time: others wait.
   void on_admin_thread(const std::function<void()>& work);
+  std::mutex callers_;
 
   std::string name_;
   ModelShared shared_;

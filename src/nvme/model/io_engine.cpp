@@ -247,7 +247,7 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
       run_more(data, e, o);
     if (cached_) write_through(e, o);
   } else if (o.injected.fault == Fault::removal) {
-    faults_.remove(shared_.presence);
+    if (faults_.remove(shared_.presence)) faults_.report(Fault::removal, q.qid, serial);
     return;
   }
   o.add_to(counters_);
@@ -255,6 +255,8 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
     shared_.errors.add(q.qid, &e, o.status, lba_of(e));
   if (faults != nullptr) {
     if (o.happened) faults_.count(o.injected.fault);
+    if (o.happened || model::FaultDraw::of_completion(o.injected.fault))
+      faults_.report(o.injected.fault, q.qid, serial);
     if (o.stored) recent_writes_.add(lba_of(e), blocks_of(e));
   }
   const Cqe c = completion_of(e.cid, q.qid, q.head, o.status);
@@ -402,6 +404,12 @@ void IoEngine::write_entry(CompletionQueue& q, const Cqe& e) {
     return;
   }
   const Word16 w = q.next(e);
+  // Of a ring in pieces each entry lies in one of them; its last word goes last there, too.
+  if (u8* const at = dma_.host(q.iova + u64{q.tail} * kCqeBytes, sizeof w, Access::write); at != nullptr) {
+    store16_release(reinterpret_cast<Word16*>(at), w);
+    q.advance(1);
+    return;
+  }
   if (dma_.deliver(q.iova + u64{q.tail} * kCqeBytes, &w, sizeof w)) q.advance(1);
   else (void)fail();
 }
@@ -414,6 +422,12 @@ SubmissionQueue* IoEngine::find_sq(u16 qid) {
 CompletionQueue* IoEngine::find_cq(u16 qid) {
   const auto it = std::find_if(cqs_.begin(), cqs_.end(), [&](const auto& q) { return q.qid == qid; });
   return it == cqs_.end() ? nullptr : &*it;
+}
+
+void IoEngine::track() {
+  if (std::exchange(tracks_, true)) return;
+  // Whatever was fetched before has ended.
+  for (SubmissionQueue& q : sqs_) q.outstanding.assign(kCidWords, 0);
 }
 
 void IoEngine::add(CompletionQueue q) {

@@ -106,6 +106,8 @@ class IoEngine {
   bool abort(u16 sqid, u16 cid);
   /// Controller reset: drops everything outstanding without a completion.
   void drop_all();
+  /// From now on completions can come later than their commands end: faults have been switched on.
+  void track();
 
   [[nodiscard]] IoTotals totals() const {
     const EngineCounters& c = counters_;

@@ -42,6 +42,8 @@ class IoService {
   [[nodiscard]] virtual bool abort(u16 sqid, u16 cqid, u16 cid) = 0;
   /// Controller reset: drops everything outstanding without a completion.
   virtual void drop_all() = 0;
+  /// Faults have been switched on, where there were none. A kernel has those that it was started with.
+  virtual void track() {}
   /// Runs `work` while no command is executed and no completion is written; then finds the memory of every
   /// queue anew. False: this service cannot. The admin queue's thread, or a thread that is none of the
   /// device's while that one waits.

@@ -78,6 +78,10 @@ bool ThreadService::pause(const std::function<void()>& work) {
   return true;
 }
 
+void ThreadService::track() {
+  for (const auto& engine : engines_) on_engine(*engine, [&] { engine->track(); });
+}
+
 bool ThreadService::abort(u16 sqid, u16 cqid, u16 cid) {
   IoEngine& engine = engine_of_cq(cqid);
   bool aborted = false;

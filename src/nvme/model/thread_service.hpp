@@ -30,6 +30,7 @@ class ThreadService final : public IoService {
   void ring_in_memory(const QueueRequest& q) override;
   [[nodiscard]] bool abort(u16 sqid, u16 cqid, u16 cid) override;
   void drop_all() override;
+  void track() override;
   [[nodiscard]] bool pause(const std::function<void()>& work) override;
   [[nodiscard]] IoTotals totals() override;
 
