@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <future>
 
+#include "system/clock.hpp"
 #include "system/sysfs.hpp"
 #include "system/thread.hpp"
 
@@ -22,6 +23,9 @@ namespace {
 /// Commands of a client that wait for the one before them, and their bytes: more come from none that is
 /// right.
 constexpr std::size_t kMostQueued = 4096, kMostQueuedBytes = std::size_t{16} << 20;
+/// Clients that wait for the one before them to be gone; and until they are looked at again.
+constexpr std::size_t kMostWaiting = 8;
+constexpr u64 kAgainNs = 20'000'000;
 constexpr service::SocketKind kClients = {
     .longest = kLongest, .most_unsent = 64, .stream = service::Framing{kHeaderBytes, length_of}};
 
@@ -129,31 +133,43 @@ void Server::Loop::log(service::Priority priority, std::string text, const servi
 }
 
 int Server::Loop::connect(service::SocketId id, service::Peer peer) {
-  if (!current_ && !busy_) {
-    current_ = Session{.id = id, .peer = std::move(peer), .queue = {}};
+  Session s{.id = id, .peer = std::move(peer), .came_ns = wall_ns(), .queue = {}};
+  if (!current_ && !busy_ && waiting_.empty()) {
+    current_ = std::move(s);
     connected_ = true;
     return 0;
   }
   // The first one may be gone already, and be taken down.
-  if (!waiting_) {
-    waiting_ = Session{.id = id, .peer = std::move(peer), .queue = {}};
-    second_.start(options_.second_client_ns);
+  if (waiting_.size() < kMostWaiting) {
+    waiting_.push_back(std::move(s));
+    if (!second_.running()) second_.start(options_.second_client_ns);
     return 0;
   }
   ++turned_away_;
   return EBUSY;
 }
 
+Server::Loop::Session* Server::Loop::find(service::SocketId id) {
+  if (current_ && current_->id == id) return &*current_;
+  const auto at = std::ranges::find(waiting_, id, &Session::id);
+  return at == waiting_.end() ? nullptr : &*at;
+}
+
 void Server::Loop::give_up_waiting() {
-  if (!waiting_) return;
-  if (!current_) return second_.start(options_.second_client_ns);
-  ++turned_away_;
-  log(service::Priority::notice, "a second client was turned away", waiting_->peer);
-  const Session s = std::exchange(waiting_, std::nullopt).value();
-  if (!s.queue.empty())
-    if (const auto header = first_of<Header>(s.queue.front().bytes); header && !header->no_reply())
-      loop_.send(s.id, reply(*header, EBUSY), {});
-  loop_.close(s.id);
+  const u64 now = wall_ns();
+  while (current_ && !waiting_.empty() && now - waiting_.front().came_ns >= options_.second_client_ns) {
+    ++turned_away_;
+    const Session s = std::move(waiting_.front());
+    waiting_.pop_front();
+    log(service::Priority::notice, "a second client was turned away", s.peer);
+    if (!s.queue.empty())
+      if (const auto header = first_of<Header>(s.queue.front().bytes); header && !header->no_reply())
+        loop_.send(s.id, reply(*header, EBUSY), {});
+    loop_.close(s.id);
+  }
+  if (waiting_.empty()) return;
+  const u64 waited = now - waiting_.front().came_ns;
+  second_.start(waited < options_.second_client_ns ? options_.second_client_ns - waited : kAgainNs);
 }
 
 void Server::Loop::refused(std::string_view reason) {
@@ -162,11 +178,7 @@ void Server::Loop::refused(std::string_view reason) {
 }
 
 void Server::Loop::closed(service::SocketId id) {
-  if (waiting_ && waiting_->id == id) {
-    waiting_.reset();
-    second_.stop();
-    return;
-  }
+  std::erase_if(waiting_, [&](const Session& s) { return s.id == id; });
   if (!current_ || current_->id != id) return;
   if (current_->greeted) log(service::Priority::info, "the client has gone", current_->peer);
   current_.reset();
@@ -198,18 +210,17 @@ void Server::Loop::tear_down() {
 }
 
 void Server::Loop::promote() {
-  if (!waiting_ || current_) return;
-  second_.stop();
-  current_ = std::exchange(waiting_, std::nullopt);
+  if (waiting_.empty() || current_) return;
+  current_ = std::move(waiting_.front());
+  waiting_.pop_front();
   connected_ = true;
   run_next();
 }
 
 void Server::Loop::malformed(service::SocketId id, const service::Message& m) {
   ++malformed_;
-  const Session& s = waiting_ && waiting_->id == id ? *waiting_ : *current_;
   log(service::Priority::notice, m.lost ? "descriptors of a message were lost" : "bytes that are no message",
-      s.peer);
+      find(id)->peer);
   if (const auto header = first_of<Header>(m.bytes); header && header->is_command() && !header->no_reply())
     loop_.send(id, reply(*header, m.lost ? EMFILE : EINVAL), {});
   loop_.finish(id);
@@ -217,10 +228,11 @@ void Server::Loop::malformed(service::SocketId id, const service::Message& m) {
 
 void Server::Loop::message(service::SocketId id, service::Message m) {
   ++messages_;
-  const bool is_waiting = waiting_ && waiting_->id == id;
-  if (!is_waiting && (!current_ || current_->id != id)) return;
+  Session* const found = find(id);
+  if (found == nullptr) return;
+  Session& s = *found;
+  const bool is_waiting = !current_ || current_->id != id;
   if (m.truncated || m.lost) return malformed(id, m);
-  Session& s = is_waiting ? *waiting_ : *current_;
   const Header header = *first_of<Header>(m.bytes);
   if (header.is_reply()) {
     if (is_waiting || !dma_.answer(id, header, m.bytes.subspan(kHeaderBytes))) ++stray_;

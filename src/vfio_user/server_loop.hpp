@@ -41,6 +41,7 @@ class Server::Loop final : public service::Protocol {
     service::SocketId id = 0;
     service::Peer peer;
     bool greeted = false;
+    u64 came_ns = 0;
     std::deque<Queued> queue;
     std::size_t queued_bytes = 0;
   };
@@ -81,6 +82,7 @@ class Server::Loop final : public service::Protocol {
   void allow_interrupts();
   void tear_down();
   void promote();
+  [[nodiscard]] Session* find(service::SocketId id);
   void give_up_waiting();
   void count_now();
   void log(service::Priority priority, std::string text, const service::Peer& who) const;
@@ -93,7 +95,8 @@ class Server::Loop final : public service::Protocol {
   MessageDma dma_;
   DmaMaps maps_;
   std::array<u8, ConfigSpace::kTableBytes> table_{};  ///< MSI-X's, of clients that keep it here
-  std::optional<Session> current_, waiting_;
+  std::optional<Session> current_;
+  std::deque<Session> waiting_;  ///< clients that came while there was another one, for a short time
   bool busy_ = false;  ///< the worker has the device, the maps and the interrupts
   service::Timer second_{loop_, [this] { give_up_waiting(); }};
   u64 next_id_ = 1;

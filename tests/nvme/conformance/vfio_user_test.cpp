@@ -1,0 +1,244 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The conformance cases against the model as another process's driver sees it: through the server and the client
+// of vfio-user, with doorbells and memory shared and by messages. And faults, each found and named.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "conformance.hpp"
+#include "errors.hpp"
+#include "nvme/bench.hpp"
+#include "nvme/serve/nvme_server.hpp"
+#include "nvme/vfio_user.hpp"
+
+namespace doorbell::nvme::conformance {
+namespace {
+
+/// Lines, kept.
+class KeptLog final : public service::Log {
+ public:
+  explicit KeptLog(std::vector<std::string>& lines, std::mutex& mutex) : lines_(lines), mutex_(mutex) {}
+  void write(const service::LogEntry& entry) override {
+    const std::scoped_lock lock(mutex_);
+    lines_.push_back(entry.text);
+  }
+
+ private:
+  std::vector<std::string>& lines_;
+  std::mutex& mutex_;
+};
+
+/// A server at a socket of its own, with its log.
+struct Served {
+  explicit Served(const std::string& spec, bool share_doorbells = true) {
+    char name[] = "/tmp/doorbell-vfio-user-XXXXXX";
+    folder = mkdtemp(name);
+    path = folder + "/s";
+    NvmeServerOptions o = parse_served_spec(spec);
+    o.share_doorbells = share_doorbells;
+    server.emplace(o, log);
+    server->listen(path);
+  }
+  ~Served() {
+    server.reset();
+    std::filesystem::remove_all(folder);
+  }
+  std::map<std::string, u64> logged_faults() {
+    log.flush();
+    std::map<std::string, u64> n;
+    const std::scoped_lock lock(mutex);
+    for (const std::string& line : lines) {
+      std::istringstream in(line);
+      std::string word, kind;
+      in >> word >> kind;
+      if (word == "fault") ++n[kind.substr(0, kind.find(':'))];
+    }
+    return n;
+  }
+  std::vector<std::string> lines;
+  std::mutex mutex;
+  service::QueuedLog log{std::make_unique<KeptLog>(lines, mutex), service::Priority::info};
+  std::string folder, path;
+  std::optional<NvmeServer> server;
+};
+
+struct Configuration {
+  std::string name;
+  std::string model;  // what follows "model:"
+  std::string keys;   // what follows the path
+  bool share_doorbells = true;
+  unsigned lacks = nothing;
+};
+/// A served model takes interrupts, and the client does not see its counts.
+constexpr unsigned kNever = no_interrupts | counts;
+
+/// The device, and the server that it is behind.
+class Behind final : public ControllerInterface {
+ public:
+  Behind(const Configuration& c, bool slow)
+      : served_("model:" + c.model + (slow ? ",latency=20ms" : ""), c.share_doorbells),
+        inner_(parse_vfio_user_spec("vfio-user:" + served_.path + c.keys), "served") {}
+  std::string kind() const override { return inner_.kind(); }
+  std::string name() const override { return inner_.name(); }
+  u32 read32(u32 offset) override { return inner_.read32(offset); }
+  u64 read64(u32 offset) override { return inner_.read64(offset); }
+  void write32(u32 offset, u32 value) override { inner_.write32(offset, value); }
+  void write64(u32 offset, u64 value) override { inner_.write64(offset, value); }
+  AddressSpace& address_space() override { return inner_.address_space(); }
+  u32* cpu_register(u64 offset) override { return inner_.cpu_register(offset); }
+  u32* gpu_register(u64 offset) override { return inner_.gpu_register(offset); }
+  DoorbellForwarder* forwarder() override { return inner_.forwarder(); }
+  nlohmann::ordered_json counters() override { return inner_.counters(); }
+
+ private:
+  Served served_;
+  VfioUserController inner_;
+};
+
+class VfioUser : public testing::TestWithParam<std::tuple<Configuration, Case>> {};
+
+TEST_P(VfioUser, Holds) {
+  const auto& [c, one] = GetParam();
+  if ((one.needs & (c.lacks | kNever)) != 0) GTEST_SKIP() << "this configuration cannot";
+  Target t;
+  t.has = ~0u & ~(c.lacks | kNever);
+  t.open = [&c = c](bool slow) { return std::make_unique<Behind>(c, slow); };
+  try {
+    one.run(t);
+  } catch (const std::exception& e) {
+    FAIL() << e.what();
+  }
+}
+
+const Configuration kConfigurations[] = {
+    {"Shared", "capacity=64Mi,threads=2", ""},
+    {"Shared4096", "capacity=64Mi,lba=4096,stride=2,formats=40,entries=256", ""},
+    {"Doorbells", "capacity=64Mi", "", false},
+    // Shadow doorbells lie in memory that the device looks at all the time.
+    {"Messages", "capacity=64Mi,shadow=off", ",memory=message,doorbells=message", false, shadow},
+};
+
+INSTANTIATE_TEST_SUITE_P(Served, VfioUser,
+                         testing::Combine(testing::ValuesIn(kConfigurations), testing::ValuesIn(cases())),
+                         [](const auto& p) {
+                           return std::get<0>(p.param).name + "_" + std::get<1>(p.param).name;
+                         });
+
+BenchOptions bench_of(const Served& s, u64 ios) {
+  BenchOptions o;
+  o.controller = "vfio-user:" + s.path;
+  o.allow_write = true;
+  o.default_counts = false;
+  o.write_io = o.read_io = ios;
+  o.num_queues = 2;
+  o.queue_length = 64;
+  o.in_flight = 8;
+  o.repeats = 1;
+  o.warmup_s = 0;
+  o.timeout_s = 5;
+  o.late_after_s = 1;
+  return o;
+}
+
+TEST(VfioUserFaults, EachIsFoundAndNamed) {
+  Served s("model:capacity=64Mi");
+  model::FaultRates rates;
+  for (const model::Fault f : {model::Fault::error, model::Fault::corrupt, model::Fault::stale})
+    rates.probability[static_cast<u32>(f)] = 0.01;
+  s.server->set_faults(rates);
+  const BenchResult r = run_bench(bench_of(s, 4000));
+  const auto injected = s.server->status()["model"]["injected"];
+  const auto logged = s.logged_faults();
+  const report::Cell& cell = r.cell();
+  u64 all = 0;
+  for (const char* kind : {"error", "corrupt", "stale"}) {
+    const u64 n = injected[kind].get<u64>();
+    EXPECT_GT(n, 0u) << kind;
+    EXPECT_EQ(logged.contains(kind) ? logged.at(kind) : 0, n) << kind;
+    all += n;
+  }
+  EXPECT_EQ(cell.errors.at("corrupt").get<u64>(), injected["corrupt"].get<u64>());
+  EXPECT_EQ(s.server->status()["faults_not_logged"].get<u64>(), 0u);
+  EXPECT_EQ(s.server->status()["faults_logged"].get<u64>(), all);
+}
+
+TEST(VfioUserFaults, WithoutFaultsNothingIsFound) {
+  Served s("model:capacity=64Mi");
+  EXPECT_EQ(run_bench(bench_of(s, 2000)).exit_code(), 0);
+  model::FaultRates rates;
+  rates.probability[static_cast<u32>(model::Fault::corrupt)] = 0.02;
+  s.server->set_faults(rates);
+  EXPECT_EQ(run_bench(bench_of(s, 2000)).exit_code(), 2);
+  s.server->set_faults({});
+  EXPECT_EQ(run_bench(bench_of(s, 2000)).exit_code(), 0) << "they are switched off again";
+}
+
+TEST(VfioUserFaults, ARemovedControllerIsGone) {
+  Served s("model:capacity=64Mi");
+  model::FaultRates rates;
+  rates.probability[static_cast<u32>(model::Fault::removal)] = 0.01;
+  s.server->set_faults(rates);
+  EXPECT_EQ(run_bench(bench_of(s, 4000)).exit_code(), 2);
+  EXPECT_EQ(s.logged_faults()["removal"], 1u);
+  EXPECT_TRUE(s.server->status()["gone"].get<bool>());
+}
+
+TEST(VfioUserClient, AServerThatGoesIsADeviceThatIsGone) {
+  auto s = std::make_unique<Served>("model:capacity=64Mi");
+  VfioUserController c(parse_vfio_user_spec("vfio-user:" + s->path), "served");
+  EXPECT_EQ(c.read32(reg::vs), 0x00010400u);
+  s->server.reset();
+  EXPECT_EQ(c.read32(reg::vs), ~0u);
+  EXPECT_TRUE(test::eventually([&] { return load_acquire(c.cpu_register(reg::csts)) == ~0u; }));
+}
+
+TEST(VfioUserClient, WhereNothingListens) {
+  const std::string said = test::error_of(
+      [] { VfioUserController(parse_vfio_user_spec("vfio-user:/tmp/no-such-socket"), "served"); },
+      ExitCode::absent);
+  test::expect_says(said, "no server listens at /tmp/no-such-socket");
+  test::expect_says(test::error_of([] { (void)parse_vfio_user_spec("vfio-user:"); }), "path is missing");
+  test::expect_says(test::error_of([] { (void)parse_vfio_user_spec("vfio-user:/x,memory=other"); }), "memory");
+}
+
+TEST(VfioUserClient, ADeviceReset) {
+  Served s("model:capacity=64Mi");
+  VfioUserController c(parse_vfio_user_spec("vfio-user:" + s.path), "served");
+  c.write64(reg::asq, 0x12345000);
+  c.write32(reg::aqa, 0x00070007);
+  EXPECT_EQ(c.read64(reg::asq), 0x12345000u);
+  c.reset_device();
+  EXPECT_EQ(c.read64(reg::asq), 0u);
+  EXPECT_EQ(c.read32(reg::aqa), 0u);
+}
+
+TEST(VfioUserServed, TheSameMediaFileTwice) {
+  char name[] = "/tmp/doorbell-media-XXXXXX";
+  const int fd = mkstemp(name);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(ftruncate(fd, 16 << 20), 0);
+  close(fd);
+  const std::string spec = "model:media=file:" + std::string(name);
+  {
+    Served first(spec);
+    EXPECT_NE(test::error_of([&] { Served second(spec); }), "no error");
+  }
+  { Served again(spec); }
+  std::filesystem::remove(name);
+}
+
+TEST(VfioUserServed, WhatCannotBeServed) {
+  const auto said = [](const std::string& spec) { return test::error_of([&] { Served s(spec); }); };
+  test::expect_says(said("qemu"), "only the software controller can be served");
+  test::expect_says(said("model:engine=kernel-on-cpu"), "engine");
+  test::expect_says(said("model:stride=4"), "one page");
+}
+
+}  // namespace
+}  // namespace doorbell::nvme::conformance
