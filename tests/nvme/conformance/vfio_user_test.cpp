@@ -13,12 +13,16 @@
 
 #include "conformance.hpp"
 #include "errors.hpp"
+#include "eventually.hpp"
+#include "model/faults.hpp"
 #include "nvme/bench.hpp"
 #include "nvme/serve/nvme_server.hpp"
 #include "nvme/vfio_user.hpp"
 
 namespace doorbell::nvme::conformance {
 namespace {
+
+using test::eventually;
 
 /// Lines, kept.
 class KeptLog final : public service::Log {
@@ -49,7 +53,12 @@ struct Served {
     server.reset();
     std::filesystem::remove_all(folder);
   }
-  std::map<std::string, u64> logged_faults() {
+  /// By kind, as soon as all that were injected are there.
+  std::map<std::string, u64> faults_in_log() {
+    u64 all = 0;
+    const auto status = server->status();
+    for (const auto& [kind, n] : status["model"]["injected"].items()) all += n.get<u64>();
+    EXPECT_TRUE(eventually([&] { return server->status()["faults_logged"].get<u64>() == all; }));
     log.flush();
     std::map<std::string, u64> n;
     const std::scoped_lock lock(mutex);
@@ -141,51 +150,56 @@ BenchOptions bench_of(const Served& s, u64 ios) {
   o.in_flight = 8;
   o.repeats = 1;
   o.warmup_s = 0;
-  o.timeout_s = 5;
-  o.late_after_s = 1;
-  return o;
+  return never_late(o);
 }
 
-TEST(VfioUserFaults, EachIsFoundAndNamed) {
+BenchResult bench(const BenchOptions& o) {
+  return run_bench(o, {});
+}
+
+class VfioUserFaults : public testing::TestWithParam<model::Fault> {};
+
+TEST_P(VfioUserFaults, EachIsFoundAndNamed) {
+  using model::Fault;
+  const Fault f = GetParam();
+  const std::string kind(name(f));
   Served s("model:capacity=64Mi");
-  model::FaultRates rates;
-  for (const model::Fault f : {model::Fault::error, model::Fault::corrupt, model::Fault::stale})
-    rates.probability[static_cast<u32>(f)] = 0.01;
-  s.server->set_faults(rates);
-  const BenchResult r = run_bench(bench_of(s, 4000));
-  const auto injected = s.server->status()["model"]["injected"];
-  const auto logged = s.logged_faults();
-  const report::Cell& cell = r.cell();
-  u64 all = 0;
-  for (const char* kind : {"error", "corrupt", "stale"}) {
-    const u64 n = injected[kind].get<u64>();
-    EXPECT_GT(n, 0u) << kind;
-    EXPECT_EQ(logged.contains(kind) ? logged.at(kind) : 0, n) << kind;
-    all += n;
-  }
-  EXPECT_EQ(cell.errors.at("corrupt").get<u64>(), injected["corrupt"].get<u64>());
+  s.server->set_faults(only(f, 0.02));
+  const BenchResult r = bench(bench_of(s, 3000));
+  const u64 n = s.server->status()["model"]["injected"][kind].get<u64>();
+  EXPECT_GT(n, 0u) << "the run proves nothing";
+  const report::Verify& v = r.cell().verify;
+  const auto found = [&](Fault which) { return f == which ? n : 0; };
+  EXPECT_EQ(v.corrupt, found(Fault::corrupt));
+  EXPECT_EQ(v.misplaced, found(Fault::misplace));
+  EXPECT_EQ(v.stale, found(Fault::stale));
+  EXPECT_EQ(v.duplicated, found(Fault::duplicate));
+  EXPECT_EQ(errors(r, "completion"), found(Fault::error));
+  EXPECT_EQ(r.failed, f != Fault::reorder);
+  // The log names as many, of this kind alone.
+  EXPECT_EQ(s.faults_in_log(), (std::map<std::string, u64>{{kind, n}}));
   EXPECT_EQ(s.server->status()["faults_not_logged"].get<u64>(), 0u);
-  EXPECT_EQ(s.server->status()["faults_logged"].get<u64>(), all);
 }
 
-TEST(VfioUserFaults, WithoutFaultsNothingIsFound) {
+INSTANTIATE_TEST_SUITE_P(Kinds, VfioUserFaults,
+                         testing::Values(model::Fault::error, model::Fault::corrupt, model::Fault::misplace,
+                                         model::Fault::stale, model::Fault::duplicate, model::Fault::reorder),
+                         [](const auto& p) { return std::string(name(p.param)); });
+
+TEST(VfioUserFaultsAlone, WithoutFaultsNothingIsFound) {
   Served s("model:capacity=64Mi");
-  EXPECT_EQ(run_bench(bench_of(s, 2000)).exit_code(), 0);
-  model::FaultRates rates;
-  rates.probability[static_cast<u32>(model::Fault::corrupt)] = 0.02;
-  s.server->set_faults(rates);
-  EXPECT_EQ(run_bench(bench_of(s, 2000)).exit_code(), 2);
+  EXPECT_EQ(bench(bench_of(s, 2000)).exit_code(), 0);
+  s.server->set_faults(only(model::Fault::corrupt, 0.02));
+  EXPECT_EQ(bench(bench_of(s, 2000)).exit_code(), 2);
   s.server->set_faults({});
-  EXPECT_EQ(run_bench(bench_of(s, 2000)).exit_code(), 0) << "they are switched off again";
+  EXPECT_EQ(bench(bench_of(s, 2000)).exit_code(), 0) << "they are switched off again";
 }
 
-TEST(VfioUserFaults, ARemovedControllerIsGone) {
+TEST(VfioUserFaultsAlone, ARemovedControllerIsGone) {
   Served s("model:capacity=64Mi");
-  model::FaultRates rates;
-  rates.probability[static_cast<u32>(model::Fault::removal)] = 0.01;
-  s.server->set_faults(rates);
-  EXPECT_EQ(run_bench(bench_of(s, 4000)).exit_code(), 2);
-  EXPECT_EQ(s.logged_faults()["removal"], 1u);
+  s.server->set_faults(only(model::Fault::removal, 0.01));
+  EXPECT_EQ(bench(bench_of(s, 4000)).exit_code(), 2);
+  EXPECT_EQ(s.faults_in_log()["removal"], 1u);
   EXPECT_TRUE(s.server->status()["gone"].get<bool>());
 }
 
@@ -195,7 +209,7 @@ TEST(VfioUserClient, AServerThatGoesIsADeviceThatIsGone) {
   EXPECT_EQ(c.read32(reg::vs), 0x00010400u);
   s->server.reset();
   EXPECT_EQ(c.read32(reg::vs), ~0u);
-  EXPECT_TRUE(test::eventually([&] { return load_acquire(c.cpu_register(reg::csts)) == ~0u; }));
+  EXPECT_TRUE(eventually([&] { return load_acquire(c.cpu_register(reg::csts)) == ~0u; }));
 }
 
 TEST(VfioUserClient, WhereNothingListens) {
