@@ -45,8 +45,10 @@ Server::Loop::Loop(Device& device, const ServerOptions& options)
           },
           [this, mail = loop_.mailbox()](u64 session) {
             mail->post([this, session] {
+              if (find(session) == nullptr) return;
               ++unanswered_;
-              loop_.finish(session);
+              loop_.close(session);  // he may not read what he still gets
+              closed(session);
             });
           },
           options.answer_limit_ns),
@@ -257,7 +259,8 @@ void Server::Loop::handle(std::span<const u8> bytes, Files& files) {
   const Header header = *first_of<Header>(bytes);
   const service::SocketId id = current_->id;
   auto answer = std::make_shared<Answer>(execute(header, bytes.subspan(kHeaderBytes), files));
-  count_now();
+  const auto c = static_cast<Command>(header.command);
+  if (c != Command::region_read && c != Command::region_write) count_now();
   if (!answer->wait) return finish(id, header, std::move(*answer));
   busy_ = true;
   answer->error = ENOMEM;  // where the worker has none even for the call

@@ -97,7 +97,7 @@ class Server::Loop final : public service::Protocol {
   std::array<u8, ConfigSpace::kTableBytes> table_{};  ///< MSI-X's, of clients that keep it here
   std::optional<Session> current_;
   std::deque<Session> waiting_;  ///< clients that came while there was another one, for a short time
-  bool busy_ = false;  ///< the worker has the device, the maps and the interrupts
+  bool busy_ = false;            ///< the worker has the device, the maps and the interrupts
   service::Timer second_{loop_, [this] { give_up_waiting(); }};
   u64 next_id_ = 1;
   std::mutex files_mutex_;

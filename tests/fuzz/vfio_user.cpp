@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// vfio-user's messages, any bytes of them: what the codec makes of them keeps its limits, maps of any ranges keep
-// theirs, and configuration space takes any write.
+// vfio-user's messages, any bytes of them: what the codec makes of them keeps its limits, maps of any ranges
+// keep theirs, and configuration space takes any write.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -73,7 +73,10 @@ void map_and_access(FuzzedDataProvider& in) {
   std::vector<u8> space_of_bytes(8192);
   for (u32 i = 0; i < 64 && in.remaining_bytes() > 0; ++i) {
     const bool here = in.ConsumeBool();
-    const DmaMap map{.flags = in.ConsumeIntegralInRange<u32>(0, 15), .offset = number(), .address = number(), .size = number()};
+    const DmaMap map{.flags = in.ConsumeIntegralInRange<u32>(0, 15),
+                     .offset = number(),
+                     .address = number(),
+                     .size = number()};
     if (in.ConsumeBool()) {
       const int error = maps.map(map, here ? file : -1, {0x10000, 0x4000});
       require(error == 0 || map.size == 0 || error > 0);

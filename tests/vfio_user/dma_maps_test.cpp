@@ -146,8 +146,8 @@ TEST_F(DmaMapsTest, PermissionsAreKept) {
 TEST_F(DmaMapsTest, FilesThatAreNone) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
-  const Descriptor in(ends[0]), out(ends[1]), null(::open("/dev/null", O_RDWR)), folder(::open("/", O_RDONLY)),
-      event(eventfd(0, 0));
+  const Descriptor in(ends[0]), out(ends[1]), null(::open("/dev/null", O_RDWR)),
+      folder(::open("/", O_RDONLY)), event(eventfd(0, 0));
   for (const int fd : {in.get(), out.get(), null.get(), folder.get(), event.get()})
     EXPECT_EQ(maps.map({.flags = 3, .address = 0x20000, .size = 0x1000}, fd, {}), EINVAL);
   const Descriptor empty = memory_file(0);

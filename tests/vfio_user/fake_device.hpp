@@ -39,7 +39,12 @@ class FakeDevice final : public Device {
   explicit FakeDevice(bool maps = true) : file_(memory_file(0x2000)), maps_(maps) {}
 
   [[nodiscard]] PciIdentity identity() const override {
-    return {.vendor = 0x1234, .device = 0x5678, .subsystem_vendor = 1, .subsystem = 2, .revision = 3, .class_code = 0x010802};
+    return {.vendor = 0x1234,
+            .device = 0x5678,
+            .subsystem_vendor = 1,
+            .subsystem = 2,
+            .revision = 3,
+            .class_code = 0x010802};
   }
   [[nodiscard]] u32 vectors() const override { return 65; }
   [[nodiscard]] Bar0 bar0() const override {
@@ -51,7 +56,8 @@ class FakeDevice final : public Device {
     return 0;
   }
   [[nodiscard]] int write(u64 offset, std::span<const u8> from) override {
-    if (offset == kSlow) while (hold.load()) std::this_thread::yield();
+    if (offset == kSlow)
+      while (hold.load()) std::this_thread::yield();
     std::memcpy(bytes_.data() + offset, from.data(), from.size());
     ++writes;
     return 0;
@@ -117,8 +123,10 @@ class RawClient {
     return answer->header.failed() ? static_cast<int>(answer->header.error) : 0;
   }
   template <class T>
-    requires std::is_trivially_copyable_v<T> && (!std::convertible_to<const T&, std::span<const u8>>)
-  int call(Command c, const T& structure, std::span<const u8> data = {}, std::span<const int> files = {}) {
+  requires std::is_trivially_copyable_v<T> &&
+      (!std::convertible_to<const T&, std::span<const u8>>)int call(Command c, const T& structure,
+                                                                    std::span<const u8> data = {},
+                                                                    std::span<const int> files = {}) {
     return call(c, bytes_of(structure), data, files);
   }
   int greet() {

@@ -54,16 +54,16 @@ TEST_F(VfioUserHostile, AnUnknownType) {
 }
 
 TEST_F(VfioUserHostile, UnknownAndUnsupportedCommands) {
-  for (const u16 c : {u16{0}, u16{6}, u16{11}, u16{12}, u16{14}, u16{15}, u16{16}, u16{17}, u16{18}, u16{99},
-                      u16{0xffff}})
+  for (const u16 c :
+       {u16{0}, u16{6}, u16{11}, u16{12}, u16{14}, u16{15}, u16{16}, u16{17}, u16{18}, u16{99}, u16{0xffff}})
     EXPECT_EQ(client.call(static_cast<Command>(c), std::vector<u8>(64)), EINVAL) << c;
 }
 
 TEST_F(VfioUserHostile, TruncatedPayloads) {
   const std::pair<Command, std::size_t> commands[] = {
-      {Command::dma_map, 32},      {Command::dma_unmap, 24}, {Command::device_get_info, 16},
+      {Command::dma_map, 32},         {Command::dma_unmap, 24},    {Command::device_get_info, 16},
       {Command::get_region_info, 32}, {Command::get_irq_info, 16}, {Command::set_irqs, 20},
-      {Command::region_read, 16},  {Command::region_write, 16}, {Command::version, 4}};
+      {Command::region_read, 16},     {Command::region_write, 16}, {Command::version, 4}};
   for (const auto& [c, bytes] : commands)
     for (std::size_t n = 0; n < bytes; n += 3)
       EXPECT_EQ(client.call(c, std::vector<u8>(n)), EINVAL) << static_cast<int>(c) << ' ' << n;
@@ -73,10 +73,21 @@ TEST_F(VfioUserHostile, TruncatedPayloads) {
 
 TEST_F(VfioUserHostile, AccessesOutsideRegions) {
   const u32 value = 1;
-  for (const RegionAccess& a :
-       {RegionAccess{0x4000, 0, 4}, {0x3ffd, 0, 4}, {~u64{0}, 0, 4}, {~u64{0} - 3, 0, 8}, {0, 0, 0x4001},
-        {0, 1, 4}, {0, 6, 1}, {0, 8, 1}, {0, 9, 4}, {0, ~0u, 4}, {4096, 7, 1}, {4095, 7, 2}, {0, 7, ~0u},
-        {0x1000, 4, 4}, {0x1000, 5, 4}}) {
+  for (const RegionAccess& a : {RegionAccess{0x4000, 0, 4},
+                                {0x3ffd, 0, 4},
+                                {~u64{0}, 0, 4},
+                                {~u64{0} - 3, 0, 8},
+                                {0, 0, 0x4001},
+                                {0, 1, 4},
+                                {0, 6, 1},
+                                {0, 8, 1},
+                                {0, 9, 4},
+                                {0, ~0u, 4},
+                                {4096, 7, 1},
+                                {4095, 7, 2},
+                                {0, 7, ~0u},
+                                {0x1000, 4, 4},
+                                {0x1000, 5, 4}}) {
     EXPECT_EQ(client.call(Command::region_read, a), EINVAL) << a.offset << ' ' << a.region << ' ' << a.count;
     EXPECT_EQ(client.call(Command::region_write, a, bytes_of(value)), EINVAL);
   }

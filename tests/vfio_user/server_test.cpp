@@ -175,7 +175,8 @@ TEST_F(VfioUserServer, WhatTheClientLeavesIsTakenDown) {
   ASSERT_EQ(set_config(0x86, 0x8000), 0);
   const Descriptor event(eventfd(0, EFD_CLOEXEC));
   const int fd = event.get();
-  const IrqSet connect{.flags = IrqSet::kEventfd | IrqSet::kTrigger, .index = Irq::msix, .start = 3, .count = 1};
+  const IrqSet connect{
+      .flags = IrqSet::kEventfd | IrqSet::kTrigger, .index = Irq::msix, .start = 3, .count = 1};
   ASSERT_EQ(client.call(Command::set_irqs, connect, {}, std::span(&fd, 1)), 0);
   ASSERT_EQ(client.call(Command::dma_map, DmaMap{.flags = 3, .address = 0x10000, .size = 0x1000}), 0);
   EXPECT_EQ(server.counts().vectors, 1u);
@@ -201,7 +202,9 @@ TEST_F(VfioUserServer, VectorsReachTheirEventfds) {
   const u32 trigger = IrqSet::kEventfd | IrqSet::kTrigger;
   ASSERT_EQ(set_config(0x86, 0x8000), 0);
   line.raise(4);  // nothing is connected: it waits
-  ASSERT_EQ(client.call(Command::set_irqs, IrqSet{.flags = trigger, .index = 2, .start = 3, .count = 2}, {}, fds), 0);
+  ASSERT_EQ(
+      client.call(Command::set_irqs, IrqSet{.flags = trigger, .index = 2, .start = 3, .count = 2}, {}, fds),
+      0);
   EXPECT_EQ(value(a), 0u);
   EXPECT_EQ(value(b), 1u);
   line.raise(3);
@@ -279,7 +282,8 @@ TEST_F(VfioUserServer, MemoryByMessages) {
     const auto wanted = client.next();
     ASSERT_TRUE(wanted);
     EXPECT_EQ(wanted->payload.size(), sizeof(DmaAccess) + sizeof value);
-    const auto no = reply(wanted->header, EFAULT), other = reply(wanted->header, 0, bytes_of(DmaAccess{1, 2}));
+    const auto no = reply(wanted->header, EFAULT),
+               other = reply(wanted->header, 0, bytes_of(DmaAccess{1, 2}));
     if (what < 2) {
       EXPECT_TRUE(client.send(what == 0 ? no : other));
     }

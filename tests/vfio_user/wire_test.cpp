@@ -152,7 +152,8 @@ TEST(VfioUserWire, ErrorsHaveNoPayload) {
 TEST(VfioUserWire, RegionsThatContradictThemselves) {
   const Area area{0x1000, 0x1000};
   bool fits = false;
-  const auto whole = encode_region({.flags = RegionInfo::kMmap, .size = 0x4000}, std::span(&area, 1), 64, fits);
+  const auto whole =
+      encode_region({.flags = RegionInfo::kMmap, .size = 0x4000}, std::span(&area, 1), 64, fits);
   std::string why;
   const auto with = [&](std::size_t at, u32 value) {
     auto changed = whole;

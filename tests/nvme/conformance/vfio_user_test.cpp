@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The conformance cases against the model as another process's driver sees it: through the server and the client
-// of vfio-user, with doorbells and memory shared and by messages. And faults, each found and named.
+// The conformance cases against the model as another process's driver sees it: through the server and the
+// client of vfio-user, with doorbells and memory shared and by messages. And faults, each found and named.
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -218,7 +219,8 @@ TEST(VfioUserClient, WhereNothingListens) {
       ExitCode::absent);
   test::expect_says(said, "no server listens at /tmp/no-such-socket");
   test::expect_says(test::error_of([] { (void)parse_vfio_user_spec("vfio-user:"); }), "path is missing");
-  test::expect_says(test::error_of([] { (void)parse_vfio_user_spec("vfio-user:/x,memory=other"); }), "memory");
+  test::expect_says(test::error_of([] { (void)parse_vfio_user_spec("vfio-user:/x,memory=other"); }),
+                    "memory");
 }
 
 TEST(VfioUserClient, ADeviceReset) {
@@ -230,6 +232,81 @@ TEST(VfioUserClient, ADeviceReset) {
   c.reset_device();
   EXPECT_EQ(c.read64(reg::asq), 0u);
   EXPECT_EQ(c.read32(reg::aqa), 0u);
+}
+
+/// A driver that has its queues in a file of its own, which it treats as it likes.
+struct WithFile {
+  WithFile() {
+    EXPECT_EQ(ftruncate(file.get(), kBytes), 0);
+    memory = static_cast<u8*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0));
+    EXPECT_EQ(client.map({.flags = 3, .offset = 0, .address = kAt, .size = kBytes}, file.get()), 0);
+    write<u32>(reg::aqa, 0x001f001f);
+    write<u64>(reg::asq, kAt);
+    write<u64>(reg::acq, kAt + 0x1000);
+    write<u32>(reg::cc, cc::enable | 6u << cc::iosqes_shift | 4u << cc::iocqes_shift);
+    EXPECT_TRUE(eventually([&] { return csts() == csts::ready; }));
+  }
+  ~WithFile() { munmap(memory, kBytes); }
+  template <class T>
+  void write(u32 offset, T value) {
+    EXPECT_EQ(client.write(vfio_user::Region::bar0, offset, vfio_user::bytes_of(value)), 0);
+  }
+  u32 csts() {
+    u32 value = 0;
+    EXPECT_EQ(client.read(vfio_user::Region::bar0, reg::csts, std::span(reinterpret_cast<u8*>(&value), 4)),
+              0);
+    return value;
+  }
+  void submit(Sqe e) {
+    std::memcpy(memory + u64{tail} * kSqeBytes, &e, sizeof e);
+    write<u32>(reg::doorbells, ++tail);
+  }
+  static constexpr u64 kBytes = 0x10000, kAt = 0x100000000;
+  Served s{"model:capacity=64Mi"};
+  vfio_user::Client client{s.path, "served", 10};
+  Descriptor file{memfd_create("driver", MFD_CLOEXEC)};
+  u8* memory = nullptr;
+  u32 tail = 0;
+};
+
+TEST(VfioUserHostileDriver, AFileThatShrinksUnderItsQueues) {
+  WithFile d;
+  ASSERT_EQ(ftruncate(d.file.get(), 0), 0);
+  d.write<u32>(reg::doorbells, 3);  // entries of zeros, whose completions go nowhere
+  EXPECT_TRUE(eventually([&] {
+    (void)d.client.unmap(1, 1);  // any command has the counts looked at
+    return d.s.server->server().counts().files_lost == 1;
+  }));
+  EXPECT_EQ(d.client.reset(), 0);
+  EXPECT_EQ(d.csts(), 0u);
+}
+
+TEST(VfioUserHostileDriver, AnAdminQueueThatIsUnmapped) {
+  WithFile d;
+  ASSERT_EQ(d.client.unmap(WithFile::kAt, WithFile::kBytes), 0);
+  d.write<u32>(reg::doorbells, 1);
+  EXPECT_TRUE(eventually([&] { return (d.csts() & csts::fatal) != 0; }));
+  // It comes back, and so does the controller after a reset.
+  ASSERT_EQ(d.client.map({.flags = 3, .offset = 0, .address = WithFile::kAt, .size = WithFile::kBytes},
+                         d.file.get()),
+            0);
+  d.write<u32>(reg::cc, 0);
+  EXPECT_TRUE(eventually([&] { return d.csts() == 0; }));
+}
+
+TEST(VfioUserHostileDriver, DataAtTheEndOfAllAddresses) {
+  WithFile d;
+  for (const u64 prp : {~u64{0} - 4095, ~u64{0} - 3, u64{0}}) {
+    Sqe e = identify_command(static_cast<u16>(d.tail), Cns::controller, 0, prp);
+    e.prp2 = ~u64{0} - 4095;
+    const u32 at = d.tail;
+    d.submit(e);
+    const auto* done = reinterpret_cast<const Word16*>(d.memory + 0x1000) + at;
+    ASSERT_TRUE(eventually([&] { return (decode_cqe(load16_acquire(done)).status & 1) != 0; }));
+    EXPECT_NE(status_of(decode_cqe(load16_acquire(done))).type_and_code(), status::success) << prp;
+  }
+  d.submit(identify_command(9, Cns::controller, 0, WithFile::kAt + 0x2000));
+  EXPECT_TRUE(eventually([&] { return d.memory[0x2000 + identify::serial] == 'D'; }));
 }
 
 TEST(VfioUserServed, TheSameMediaFileTwice) {
