@@ -24,36 +24,54 @@ Iova SoftwareAddressSpace::map(const Region& region, Access access) {
   r.device = region.device();
   r.access = access;
   next_ = (r.end + kGap + kGap - 1) / kGap * kGap;
-  auto next = std::make_unique<Table>(*table_.load(std::memory_order_relaxed));
-  next->push_back(r);  // IOVAs only grow, so the table stays sorted
+  Table next = *table_;
+  next.push_back(r);  // IOVAs only grow, so the table stays sorted
   publish(std::move(next));
   return r.begin;
 }
 
-void SoftwareAddressSpace::unmap(Iova iova) noexcept {
+void SoftwareAddressSpace::map_at(const Range& range) {
   const std::scoped_lock lock(mutex_);
-  auto next = std::make_unique<Table>(*table_.load(std::memory_order_relaxed));
-  std::erase_if(*next, [&](const Range& r) { return r.begin == iova; });
+  const auto after = std::ranges::upper_bound(*table_, range.begin, {}, &Range::begin);
+  Table next;
+  next.reserve(table_->size() + 1);
+  next.insert(next.end(), table_->begin(), after);
+  next.push_back(range);
+  next.insert(next.end(), after, table_->end());
   publish(std::move(next));
 }
 
-void SoftwareAddressSpace::publish(std::unique_ptr<Table> next) {
-  // The release orders the table's contents before its address.
-  table_.store(next.get(), std::memory_order_release);
-  tables_.push_back(std::move(next));
-  if (follow_) follow_(*tables_.back());
+void SoftwareAddressSpace::unmap(Iova iova) noexcept {
+  unmap_all(std::span(&iova, 1));
+}
+
+void SoftwareAddressSpace::unmap_all(std::span<const Iova> begins) noexcept {
+  const std::scoped_lock lock(mutex_);
+  Table next = *table_;
+  std::erase_if(next, [&](const Range& r) { return std::ranges::binary_search(begins, r.begin); });
+  publish(std::move(next));
+}
+
+void SoftwareAddressSpace::publish(Table next) {
+  {
+    auto table = std::make_shared<const Table>(std::move(next));
+    const std::scoped_lock lock(table_mutex_);
+    table_ = std::move(table);
+    published_.fetch_add(1, std::memory_order_release);
+  }
+  if (follow_) follow_(*table_);
 }
 
 void SoftwareAddressSpace::on_change(std::function<void(std::span<const Range>)> follow) {
   const std::scoped_lock lock(mutex_);
   follow_ = std::move(follow);
-  if (follow_) follow_(*table_.load(std::memory_order_relaxed));
+  if (follow_) follow_(*table_);
 }
 
-const SoftwareAddressSpace::Range* SoftwareAddressSpace::search(const Table& table, Iova iova) {
-  auto after = std::upper_bound(table.begin(), table.end(), iova,
+const SoftwareAddressSpace::Range* SoftwareAddressSpace::search(std::span<const Range> ranges, Iova iova) {
+  auto after = std::upper_bound(ranges.begin(), ranges.end(), iova,
                                 [](Iova at, const Range& r) { return at < r.begin; });
-  return after == table.begin() ? nullptr : &*std::prev(after);
+  return after == ranges.begin() ? nullptr : &*std::prev(after);
 }
 
 }  // namespace doorbell

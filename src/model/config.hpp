@@ -26,6 +26,7 @@ struct Config {
   bool shared_gpu = false;  ///< the agent is no kernel
   FaultRates faults;
   u64 seed = 1;
+  bool rests = false;            ///< device threads sleep in between when there is nothing to do for long
   u64 delay_ns = 1'500'000'000;  ///< how long Fault::delay holds a completion back; 0: chosen for the run
 
   /// Throws Error, with `subject`, for an engine that cannot reach what the run has. `gpu`: the device is

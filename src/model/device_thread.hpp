@@ -16,6 +16,7 @@
 #include <string>
 #include <thread>
 
+#include "system/clock.hpp"
 #include "system/thread.hpp"
 
 namespace doorbell::model {
@@ -30,11 +31,13 @@ namespace doorbell::model {
 
 class DeviceThread {
  public:
-  /// `poll` returns true when it found work. It must not throw.
-  DeviceThread(const std::string& name, std::function<bool()> poll)
-      : thread_(make_thread("model thread " + name, [this, name, poll = std::move(poll)] {
+  /// `poll` returns true when it found work. It must not throw. `rests`: after some time without work it
+  /// sleeps in between, which the first work after that waits for.
+  DeviceThread(const std::string& name, std::function<bool()> poll, bool rests = false)
+      : thread_(make_thread("model thread " + name, [this, name, rests, poll = std::move(poll)] {
           pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
           u32 idle = 0;
+          u64 idle_since = 0;
           while (!stop_.load(std::memory_order_acquire)) {
             if (poll()) {
               idle = 0;
@@ -44,6 +47,15 @@ class DeviceThread {
             // With fewer cores than polling threads, a thread without work must yield, because it waits for
             // work that the other side does.
             if (++idle % kIdlePollsPerYield != 0) continue;
+            if (rests) {
+              const u64 now = wall_ns();
+              if (idle == kIdlePollsPerYield) idle_since = now;
+              const u64 idle_ns = now - idle_since;
+              if (idle_ns > kRestAfterNs) {
+                std::this_thread::sleep_for(idle_ns > kLongRestAfterNs ? kLongRest : kRest);
+                continue;
+              }
+            }
             if (kSanitized && idle >= kIdlePollsPerSleep) std::this_thread::sleep_for(kSleep);
             else std::this_thread::yield();
           }
@@ -59,6 +71,8 @@ class DeviceThread {
 
  private:
   static constexpr u32 kIdlePollsPerYield = 256;
+  static constexpr u64 kRestAfterNs = 5'000'000, kLongRestAfterNs = 1'000'000'000;
+  static constexpr std::chrono::microseconds kRest{50}, kLongRest{1000};
   // Under a sanitizer nothing is timed, and a poll is ten times as dear. While the initiators set up, check
   // or have ended, what an idle device does not use is there for other tests and compilers.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -66,19 +66,71 @@ DmaEngine::DmaEngine(const SoftwareAddressSpace& space, DmaAgent* agent, u32 rin
 DmaEngine::~DmaEngine() = default;
 
 u8* DmaEngine::host(Iova iova, u64 bytes, Access access) {
-  const auto t = view_.find(iova, bytes, access);
-  return t.gpu ? nullptr : t.address;
+  const auto t = view_.part(iova, bytes, access);
+  if (t.bytes == 0 || t.gpu || t.remote != nullptr) return t.bytes == 0 ? view_.fault().address : nullptr;
+  // Mappings side by side may be pieces of one file, in its order.
+  for (u64 have = t.bytes; have < bytes;) {
+    const auto next = view_.part(iova + have, bytes - have, access);
+    if (next.bytes == 0) return view_.fault().address;
+    if (next.address != t.address + have || next.gpu) return nullptr;
+    have += next.bytes;
+  }
+  return t.address;
 }
 
-bool DmaEngine::fetch(Iova from, void* to, u64 bytes) {
-  const auto t = view_.find(from, bytes, Access::read);
-  if (t.address == nullptr) return false;
+bool DmaEngine::reachable(Iova iova, u64 bytes, Access access) {
+  for (u64 have = 0; have < bytes;) {
+    const auto t = view_.part(iova + have, bytes - have, access);
+    if (t.bytes == 0) return view_.fault().address != nullptr;
+    have += t.bytes;
+  }
+  return true;
+}
+
+bool DmaEngine::fetch_part(const SoftwareAddressSpace::View::Target& t, Iova from, void* to) {
+  if (t.remote != nullptr) return t.remote->read(from, to, t.bytes) || view_.fault().address != nullptr;
   if (!t.gpu) {
-    std::memcpy(to, t.address, bytes);
+    std::memcpy(to, t.address, t.bytes);
     return true;
   }
   if (gpu_ == nullptr) return false;
-  collect(to, t.address, bytes, view_.mapping_end());
+  collect(to, t.address, t.bytes, view_.mapping_end());
+  return true;
+}
+
+bool DmaEngine::fetch(Iova from, void* to, u64 bytes) {
+  auto t = view_.part(from, bytes, Access::read);
+  if (t.bytes == bytes) [[likely]]
+    return bytes == 0 || fetch_part(t, from, to);
+  // Nothing is moved of what is not there as a whole.
+  if (!reachable(from, bytes, Access::read)) return false;
+  for (u64 done = 0; done < bytes; done += t.bytes) {
+    t = view_.part(from + done, bytes - done, Access::read);
+    if (t.bytes == 0 || !fetch_part(t, from + done, static_cast<u8*>(to) + done)) return false;
+  }
+  return true;
+}
+
+bool DmaEngine::deliver_part(const SoftwareAddressSpace::View::Target& t, Iova to, const void* from) {
+  if (t.remote != nullptr) return t.remote->write(to, from, t.bytes) || view_.fault().address != nullptr;
+  if (!t.gpu) {
+    std::memcpy(t.address, from, t.bytes);
+    return true;
+  }
+  if (gpu_ == nullptr) return false;
+  spread(t.address, from, t.bytes, view_.mapping_end());
+  return true;
+}
+
+bool DmaEngine::deliver(Iova to, const void* from, u64 bytes) {
+  auto t = view_.part(to, bytes, Access::write);
+  if (t.bytes == bytes) [[likely]]
+    return bytes == 0 || deliver_part(t, to, from);
+  if (!reachable(to, bytes, Access::write)) return false;
+  for (u64 done = 0; done < bytes; done += t.bytes) {
+    t = view_.part(to + done, bytes - done, Access::write);
+    if (t.bytes == 0 || !deliver_part(t, to + done, static_cast<const u8*>(from) + done)) return false;
+  }
   return true;
 }
 
@@ -90,18 +142,6 @@ void DmaEngine::collect(void* to, const u8* gpu_from, u64 bytes, const u8* withi
     landings_.push_back({static_cast<u8*>(to) + done, at, n});
     done += n;
   }
-}
-
-bool DmaEngine::deliver(Iova to, const void* from, u64 bytes) {
-  const auto t = view_.find(to, bytes, Access::write);
-  if (t.address == nullptr) return false;
-  if (!t.gpu) {
-    std::memcpy(t.address, from, bytes);
-    return true;
-  }
-  if (gpu_ == nullptr) return false;
-  spread(t.address, from, bytes, view_.mapping_end());
-  return true;
 }
 
 void DmaEngine::spread(u8* gpu_to, const void* from, u64 bytes, const u8* within) {

@@ -46,15 +46,15 @@ class DmaEngine {
   DmaEngine(const SoftwareAddressSpace& space, DmaAgent* agent, u32 ring);
   ~DmaEngine();
 
-  /// The host address of device-readable memory that lies within one host mapping, else null. For rings,
-  /// which are read in place.
+  /// The host address of memory that lies in one piece in this process, else null. For rings, which are read
+  /// in place.
   [[nodiscard]] u8* host(Iova iova, u64 bytes, Access access);
-  /// True if the memory exists and allows `access`, on the host or on the GPU.
-  [[nodiscard]] bool reachable(Iova iova, u64 bytes, Access access) {
-    return view_.find(iova, bytes, access).address != nullptr;
-  }
+  /// True if the memory exists and allows `access`: in one mapping or in several side by side, on the host,
+  /// on the GPU or in another process.
+  [[nodiscard]] bool reachable(Iova iova, u64 bytes, Access access);
 
-  /// Copies host memory to a device buffer. False: fault. Bytes from GPU memory are there after commit().
+  /// Copies host memory to a device buffer. False: fault. Bytes from GPU memory are there after commit(); for
+  /// those of another process it waits.
   [[nodiscard]] bool fetch(Iova from, void* to, u64 bytes);
   /// Copies a device buffer to host memory. False: fault. In GPU memory the bytes are there after commit();
   /// `from` may be reused at once.
@@ -77,6 +77,8 @@ class DmaEngine {
     u64 bytes;
   };
   [[nodiscard]] bool full() const { return queued_ == kCopyRing || engine_.size() == kCopyRing; }
+  [[nodiscard]] bool fetch_part(const SoftwareAddressSpace::View::Target& t, Iova from, void* to);
+  [[nodiscard]] bool deliver_part(const SoftwareAddressSpace::View::Target& t, Iova to, const void* from);
   u8* stage(u64 bytes);
   void submit(void* to, const void* from, u64 bytes, const u8* within);
   [[nodiscard]] bool agent_is_done();

@@ -13,6 +13,7 @@
 #include "nvme/qemu/controller.hpp"
 #include "nvme/settings.hpp"
 #include "nvme/vfio.hpp"
+#include "nvme/vfio_user.hpp"
 
 namespace doorbell::nvme {
 
@@ -27,6 +28,7 @@ bool is(const DeviceRequest& request) {
 }
 constexpr char kModel[] = "model";
 constexpr char kQemu[] = "qemu";
+constexpr char kVfioUser[] = "vfio-user";
 
 std::unique_ptr<ControllerInterface> open_qemu(const DeviceRequest& request) {
   return std::make_unique<QemuController>(parse_qemu_spec(request.spec, setting::controller), request.spec,
@@ -61,6 +63,12 @@ const std::vector<Backend>& backends() {
        [](const DeviceRequest& r) { (void)parse_model_spec(r.spec, setting::controller); }},
       {"qemu", "qemu[:KEY=VALUE,...]", "emulated", qemu_status, is<kQemu>, open_qemu,
        [](const DeviceRequest& r) { (void)parse_qemu_spec(r.spec, setting::controller); }},
+      {"vfio-user", "vfio-user:PATH[,KEY=VALUE,...]", "emulated",
+       [] {
+         return BackendStatus{true, "a controller that another process serves at a local socket"};
+       },
+       is<kVfioUser>, open_vfio_user,
+       [](const DeviceRequest& r) { (void)parse_vfio_user_spec(r.spec, setting::controller); }},
       {"vfio", "a PCI address, /dev/nvmeN or vfio:ADDRESS[,KEY=VALUE,...]", "hardware", vfio_status,
        [](const DeviceRequest& request) { return is_vfio_spec(request.spec); }, open_vfio},
   };

@@ -58,6 +58,7 @@ constexpr auto kNames = std::to_array<Name>({
     {0x105, "Asynchronous Event Request Limit Exceeded"},
     {0x108, "Invalid Interrupt Vector"},
     {0x109, "Invalid Log Page"},
+    {0x10a, "Invalid Format"},
     {0x10c, "Invalid Queue Deletion"},
     {0x10d, "Feature Identifier Not Saveable"},
     {0x10e, "Feature Not Changeable"},

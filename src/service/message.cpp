@@ -41,7 +41,7 @@ bool next_has_files(int socket) {
   return n >= 0 && (m.msg_flags & MSG_CTRUNC) != 0;
 }
 
-int send_message(int socket, std::span<const u8> bytes, int file) {
+int send_message(int socket, std::span<const u8> bytes, int file, std::size_t* sent) {
   iovec part{const_cast<u8*>(bytes.data()), bytes.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr m{};
@@ -49,7 +49,9 @@ int send_message(int socket, std::span<const u8> bytes, int file) {
   m.msg_iovlen = 1;
   pass_files(m, std::span(&file, file >= 0 ? 1 : 0), control);
   const ssize_t n = uninterrupted([&] { return ::sendmsg(socket, &m, MSG_DONTWAIT | MSG_NOSIGNAL); });
-  return n < 0 ? errno : 0;
+  if (n < 0) return errno;
+  if (sent != nullptr) *sent = static_cast<std::size_t>(n);
+  return 0;
 }
 
 }  // namespace doorbell::service

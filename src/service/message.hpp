@@ -38,8 +38,8 @@ struct Message {
   bool lost = false;       ///< files of it found no place in this process
 };
 
-/// Takes a message of a SOCK_SEQPACKET socket without waiting, and gives each of its files to `take`. Its
-/// length, or a negative errno; `flags` has MSG_TRUNC and MSG_CTRUNC.
+/// Takes a message of a SOCK_SEQPACKET socket, or what there is of a stream, without waiting, and gives each
+/// of its files to `take`. Its length, or a negative errno; `flags` has MSG_TRUNC and MSG_CTRUNC.
 template <class Take>
 [[nodiscard]] ssize_t receive(int socket, std::span<u8> space, int& flags, Take take) {
   iovec part{space.data(), space.size()};
@@ -66,7 +66,8 @@ enum class Taken { message, nothing, closed };
                                  uid_t user, Message& out);
 /// Whether files come with the next message. It stays where it is.
 [[nodiscard]] bool next_has_files(int socket);
-/// Sends a message, with `file` unless it is negative, without waiting. 0, EAGAIN, or another errno.
-[[nodiscard]] int send_message(int socket, std::span<const u8> bytes, int file);
+/// Sends a message, with `file` unless it is negative, without waiting. 0, EAGAIN, or another errno. `sent`:
+/// how much of it a stream has taken.
+[[nodiscard]] int send_message(int socket, std::span<const u8> bytes, int file, std::size_t* sent = nullptr);
 
 }  // namespace doorbell::service

@@ -120,6 +120,11 @@ u64 QueuedLog::lost() const noexcept {
   return state_->lost;
 }
 
+bool QueuedLog::has_room() const noexcept {
+  const std::lock_guard lock(state_->mutex);
+  return state_->waiting.size() < kMostWaiting / 2;
+}
+
 void QueuedLog::run(State& state) {
   pthread_setname_np(pthread_self(), "log");
   std::unique_lock lock(state.mutex);

@@ -32,6 +32,8 @@ class QueuedLog final : public Log {
   /// Waits three seconds at most.
   void flush() override;
   [[nodiscard]] u64 lost() const noexcept override;
+  /// Whether half of the queue is free: for those who can wait with an entry.
+  [[nodiscard]] bool has_room() const noexcept;
 
  private:
   struct State;

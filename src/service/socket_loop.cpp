@@ -248,7 +248,46 @@ void SocketLoop::look_whether_gone(SocketId id) {
   update(*s);
 }
 
+/// Takes what there is of one message: its header, then the rest of it. Descriptors belong to the message of
+/// the bytes that they come with, so no more is read than that.
+SocketLoop::Next SocketLoop::take_of_stream(Socket& s) {
+  // What has no room in this process the kernel would close in this thread.
+  if (!room_.has(kMostFiles) && next_has_files(s.fd.get())) {
+    protocol_->refused("descriptors");
+    return Next::gone;
+  }
+  if (s.partial.empty()) s.partial.resize(s.kind.stream->header), s.have = 0;
+  int flags = 0;
+  const std::size_t files = s.files.size();
+  const ssize_t n = receive(s.fd.get(), std::span(s.partial).subspan(s.have), flags, [&](Descriptor file) {
+    s.files.emplace_back(std::move(file), closers_, s.turn->user);
+  });
+  if (n <= 0) return n == -EAGAIN ? Next::none : Next::gone;
+  room_.used(s.files.size() - files);
+  s.have += static_cast<std::size_t>(n);
+  const bool lost = (flags & MSG_CTRUNC) != 0 || s.files.size() > kMostFiles;
+  s.broken = lost;
+  if (!lost && s.have < s.partial.size()) return Next::more;
+  if (!lost && !s.sized) {
+    const std::size_t length = s.kind.stream->length(s.partial, s.kind.longest);
+    s.broken = length < s.have || length > s.kind.longest;
+    s.sized = true;
+    if (!s.broken && length > s.have) {
+      s.partial.resize(length);
+      return Next::more;
+    }
+  }
+  const std::vector<u8> bytes = std::exchange(s.partial, {});
+  s.sized = false;
+  deliver(s.id, {.bytes = std::span(bytes).first(s.have),
+                 .files = std::exchange(s.files, {}),
+                 .truncated = s.broken,
+                 .lost = lost});
+  return Next::more;
+}
+
 SocketLoop::Next SocketLoop::take_one(Socket& s) {
+  if (s.kind.stream) return take_of_stream(s);
   // Files that find no room the kernel closes in the thread that reads: that is another one then.
   if (!room_.has(kMostFiles) && next_has_files(s.fd.get())) {
     take_by_closer(s);
@@ -318,9 +357,12 @@ void SocketLoop::send(SocketId to, std::vector<u8> message, Descriptor with) {
 
 void SocketLoop::flush(Socket& s) {
   while (!s.unsent.empty()) {
-    const Outgoing& first = s.unsent.front();
-    const int error = send_message(s.fd.get(), first.bytes, first.with.get());
+    Outgoing& first = s.unsent.front();
+    std::size_t sent = 0;
+    const int error = send_message(s.fd.get(), std::span(first.bytes).subspan(first.sent),
+                                   first.sent == 0 ? first.with.get() : -1, &sent);
     if (error == EAGAIN || error == ENOBUFS || error == ENOMEM) break;
+    if (error == 0 && s.kind.stream && (first.sent += sent) < first.bytes.size()) continue;
     if (error != 0) {
       // The other end has gone, or may have no more descriptors on their way: its next read finds the end.
       ::shutdown(s.fd.get(), SHUT_RDWR);

@@ -14,6 +14,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "service/closers.hpp"
@@ -25,10 +27,19 @@
 
 namespace doorbell::service {
 
+/// How the messages of a byte stream (SOCK_STREAM) are told apart: each begins with its length.
+struct Framing {
+  std::size_t header = 0;  ///< bytes that have to be there to know the length, at most SocketLoop::kLongest
+  /// The whole length of the message that begins so; 0, or more than `longest`, for what begins none: it is
+  /// delivered as far as it goes, as truncated, and nothing is read behind it.
+  std::size_t (*length)(std::span<const u8> header, std::size_t longest) = nullptr;
+};
+
 /// Limits of the sockets of a kind.
 struct SocketKind {
-  std::size_t longest = 1024;   ///< bytes of a message, at most SocketLoop::kLongest
+  std::size_t longest = 1024;   ///< bytes of a message, at most SocketLoop::kLongest, except of a stream
   std::size_t most_unsent = 1;  ///< messages that wait for the other end to read, before it is not read
+  std::optional<Framing> stream = {};  ///< none: sockets of sequential packets
 };
 
 struct LoopOptions {
@@ -58,7 +69,7 @@ class SocketLoop final : public Outlet, public Workers {
 
   /// Before run(); `protocol` outlives the loop's last call of run().
   void serve(Protocol& protocol) { protocol_ = &protocol; }
-  /// Takes clients from a listening SOCK_SEQPACKET socket.
+  /// Takes clients from a listening socket of the clients' kind.
   void listen(Descriptor socket);
   /// Takes no more.
   void stop_listening();
@@ -107,6 +118,7 @@ class SocketLoop final : public Outlet, public Workers {
   struct Outgoing {
     std::vector<u8> bytes;
     Descriptor with;
+    std::size_t sent = 0;  ///< of a stream, which takes parts
   };
   /// The turns of one user, whose sockets share it.
   struct Turn {
@@ -126,6 +138,12 @@ class SocketLoop final : public Outlet, public Workers {
     bool away = false;         ///< a closer takes a message from it
     bool full = false;         ///< not read: its user's files wait to be closed, or there is no memory
     bool half_closed = false;  ///< the other end sends no more, and messages are left
+    // Of a stream: the message that has come in part, and whether it is one at all.
+    std::vector<u8> partial;  ///< room for its header, then for all of it
+    std::size_t have = 0;     ///< bytes of that
+    bool sized = false;       ///< its length is known
+    std::vector<ForeignFile> files;
+    bool broken = false;
   };
   using Sockets = std::map<SocketId, Socket>;
 
@@ -137,7 +155,7 @@ class SocketLoop final : public Outlet, public Workers {
   void update(Socket& s);
   /// Whether the protocol takes messages of it, and whether they are read, too.
   [[nodiscard]] static bool is_taken(const Socket& s) {
-    return !s.paused && !s.finishing && s.unsent.size() < s.kind.most_unsent;
+    return !s.paused && !s.finishing && !s.broken && s.unsent.size() < s.kind.most_unsent;
   }
   [[nodiscard]] static bool is_read(const Socket& s) { return is_taken(s) && !s.full; }
   void handle(u64 id, u32 events);
@@ -145,6 +163,7 @@ class SocketLoop final : public Outlet, public Workers {
   void look_whether_gone(SocketId id);
   enum class Next { more, none, gone };
   [[nodiscard]] Next take_one(Socket& s);
+  [[nodiscard]] Next take_of_stream(Socket& s);
   void take_by_closer(Socket& s);
   void deliver(SocketId id, Message m);
   void flush(Socket& s);

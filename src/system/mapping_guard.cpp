@@ -4,6 +4,7 @@
 #include "system/mapping_guard.hpp"
 
 #include <doorbell/error.hpp>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ struct Range {
   std::atomic<bool> lost{false};
 };
 static_assert(std::atomic<u64>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
-std::array<Range, 64> ranges;
+std::array<Range, 1024> ranges;
 std::mutex making;  // guards which slots are free, and the two below
 bool installed = false;
 struct sigaction before;
@@ -71,7 +72,8 @@ MappingGuard::MappingGuard(const void* base, u64 bytes) {
   const std::scoped_lock lock(making);
   install();
   while (slot_ < ranges.size() && ranges[slot_].begin.load(std::memory_order_relaxed) != 0) ++slot_;
-  if (slot_ == ranges.size()) throw Error("mapped files", "more than 64 at a time");
+  if (slot_ == ranges.size())
+    throw Error("mapped files", fmt::format("more than {} at a time", ranges.size()));
   Range& r = ranges[slot_];
   r.lost.store(false, std::memory_order_relaxed);
   r.end.store(std::bit_cast<u64>(base) + bytes, std::memory_order_relaxed);

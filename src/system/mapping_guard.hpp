@@ -16,7 +16,7 @@ namespace doorbell {
 /// to the action before it.
 class MappingGuard {
  public:
-  /// Of the `bytes` at `base`, which is the start of a page. Throws doorbell::Error when 64 exist already.
+  /// Of the `bytes` at `base`, which is the start of a page. Throws doorbell::Error when 1024 exist already.
   MappingGuard(const void* base, u64 bytes);
   ~MappingGuard();
   MappingGuard(const MappingGuard&) = delete;

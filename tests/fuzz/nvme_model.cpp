@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The software controller fed with any submission entry and any doorbell value, on the fuzzer's own
-// thread: it must not crash, hang, or write where the host did not allow it to.
+// thread, while memory comes and goes: it must not crash, hang, write where the host did not allow it to, or
+// raise an interrupt that no queue has.
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "fuzz/fuzz.hpp"
@@ -34,6 +36,8 @@ ModelConfig config_from(FuzzedDataProvider& in) {
   c.mdts = in.ConsumeIntegralInRange<u32>(0, 4);
   c.latency_ns = in.ConsumeBool() ? 1 : 0;
   c.shadow_doorbells = in.ConsumeBool();
+  c.formats = in.PickValueInArray<u32>({1, 2, 64});
+  c.format = in.ConsumeBool();
   c.delay_ns = 1000;
   c.seed = in.ConsumeIntegral<u8>();
   if (in.ConsumeBool())
@@ -42,12 +46,27 @@ ModelConfig config_from(FuzzedDataProvider& in) {
   return c;
 }
 
+constexpr u32 kVectors = 3;
+
+struct Sink final : InterruptSink {
+  void raise(u16 vector) noexcept override { require(vector < kVectors); }
+};
+
+/// Shared state with what is decided before the first engine.
+struct Connected : ModelShared {
+  Connected(const ModelConfig& config, InterruptSink* sink, bool foreign) : ModelShared(config) {
+    interrupts.connect(sink, kVectors);
+    foreign_memory = foreign;
+  }
+};
+
 struct Rig {
-  explicit Rig(const ModelConfig& config)
-      : shared(config), registers(Place::pageable, sq_doorbell_offset(config.max_queues + 1, config.stride)) {
+  Rig(const ModelConfig& config, bool interrupts, bool foreign)
+      : shared(config, interrupts ? &sink : nullptr, foreign),
+        registers(Place::pageable, sq_doorbell_offset(config.max_queues + 1, config.stride)) {
     std::memset(constant.region().host(), 0x5a, kRegion);
     require(admin->enable((kAdminEntries - 1) << 16 | (kAdminEntries - 1), sq[0].iova(), cq[0].iova()));
-    submit(0, create_cq_command(1, 1, kIoEntries, cq[1].iova()));
+    submit(0, create_cq_command(1, 1, kIoEntries, cq[1].iova(), interrupts, 1));
     submit(0, create_sq_command(2, 1, 1, kIoEntries, sq[1].iova()));
     poll();
   }
@@ -71,9 +90,11 @@ struct Rig {
     const u32 kind = in.ConsumeIntegralInRange<u32>(0, 7);
     const u64 offset = in.ConsumeIntegralInRange<u64>(0, kRegion + 4096);
     const u64 at = kind < 4 ? offset & ~u64{4095} : kind == 4 ? offset & ~u64{7} : offset;
-    switch (in.ConsumeIntegralInRange<u32>(0, 4)) {
+    switch (in.ConsumeIntegralInRange<u32>(0, 5)) {
       case 0:
         return in.ConsumeIntegral<u64>();
+      case 5:
+        return passing ? passing->iova() + at % 12288 : ~u64{0} - 4095;
       case 1:
         return constant.iova() + at;
       case 2:
@@ -83,7 +104,15 @@ struct Rig {
     }
   }
 
-  ModelShared shared;
+  /// As ModelController::change_memory().
+  template <class Change>
+  void change_memory(Change change) {
+    require(service.pause(change));
+    admin->find_queue();
+  }
+
+  Sink sink;
+  Connected shared;
   SoftwareAddressSpace space;
   Region registers;
   Mapped sq[2] = {{space, Region(Place::pageable, 4096), Access::read},
@@ -93,6 +122,7 @@ struct Rig {
   Mapped data{space, Region(Place::pageable, kRegion), Access::read_write};
   Mapped constant{space, Region(Place::pageable, kRegion), Access::read};
   Mapped target{space, Region(Place::pageable, kRegion), Access::write};
+  std::optional<Mapped> passing;
   // Its one engine has no thread of its own.
   ThreadService service{shared, space, nullptr, registers.host()};
   std::unique_ptr<AdminProcessor> admin = std::make_unique<AdminProcessor>(
@@ -102,8 +132,8 @@ struct Rig {
 
 Sqe entry_from(FuzzedDataProvider& in, Rig& rig, bool admin) {
   Sqe e;
-  constexpr u8 kAdmin[] = {0x00, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c, 0x7c};
-  constexpr u8 kIo[] = {0x00, 0x01, 0x02, 0x05, 0x08};
+  constexpr u8 kAdmin[] = {0x00, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c, 0x7c, 0x80, 0x84};
+  constexpr u8 kIo[] = {0x00, 0x01, 0x02, 0x05, 0x08, 0x09, 0x0c};
   const u8 any = in.ConsumeIntegral<u8>();
   e.opcode = any < 16 ? in.ConsumeIntegral<u8>()
              : admin  ? kAdmin[any % sizeof kAdmin]
@@ -118,7 +148,12 @@ Sqe entry_from(FuzzedDataProvider& in, Rig& rig, bool admin) {
   e.cdw12 = in.ConsumeBool() ? in.ConsumeIntegral<u32>() : in.ConsumeIntegralInRange<u32>(0, 31);
   if (admin && in.ConsumeBool()) {  // plausible queues
     e.cdw10 = in.ConsumeIntegralInRange<u32>(0, 70) << 16 | in.ConsumeIntegralInRange<u32>(0, 5);
-    e.cdw11 = in.ConsumeIntegralInRange<u32>(0, 5) << 16 | 1;
+    e.cdw11 = in.ConsumeIntegralInRange<u32>(0, 5) << 16 | (in.ConsumeBool() ? 3 : 1);
+  } else if (admin && in.ConsumeBool()) {  // a log page or a feature that there is
+    e.cdw10 = in.ConsumeIntegralInRange<u32>(0, 4096) << 16 |
+              in.PickValueInArray<u32>({0, 1, 2, 3, 4, 5, 0x12, 0x81, 0xe, 0x16});
+    e.cdw11 = in.ConsumeIntegralInRange<u32>(0, 3);
+    e.cdw13 = in.ConsumeBool() ? in.ConsumeIntegral<u32>() : 0;
   }
   return e;
 }
@@ -127,14 +162,28 @@ Sqe entry_from(FuzzedDataProvider& in, Rig& rig, bool admin) {
 
 extern "C" int LLVMFuzzerTestOneInput(const u8* bytes, std::size_t size) {
   FuzzedDataProvider in(bytes, size);
-  Rig rig(config_from(in));
+  const ModelConfig config = config_from(in);
+  const bool interrupts = in.ConsumeBool(), foreign = in.ConsumeBool();
+  Rig rig(config, interrupts, foreign);
   // List pages that lead somewhere, and a few that do not.
   auto* list = reinterpret_cast<u64*>(rig.data.region().host());
   for (u64 i = 0; i < kRegion / 8; ++i) list[i] = rig.data.iova() + i * 4096 % kRegion;
   for (int i = 0; i < 16 && in.remaining_bytes() > 0; ++i)
     list[in.ConsumeIntegralInRange<u64>(0, kRegion / 8 - 1)] = rig.address(in);
   for (int step = 0; step < 200 && in.remaining_bytes() > 0; ++step) {
-    switch (in.ConsumeIntegralInRange<u32>(0, 7)) {
+    switch (in.ConsumeIntegralInRange<u32>(0, 10)) {
+      case 8:
+        rig.shared.interrupts.mask(in.ConsumeIntegral<u8>());
+        break;
+      case 9:
+        rig.shared.interrupts.unmask(in.ConsumeIntegral<u8>());
+        break;
+      case 10:
+        rig.change_memory([&] {
+          if (rig.passing) rig.passing.reset();
+          else rig.passing.emplace(rig.space, Region(Place::pageable, 8192), Access::read_write);
+        });
+        break;
       case 0:
         rig.submit(0, entry_from(in, rig, true));
         break;

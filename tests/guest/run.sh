@@ -10,7 +10,7 @@
 #   --timeout  end the guest after this long (default 120)
 #   --out      results: the script finds this folder as $GUEST_OUT
 # Environment: QEMU (the emulator), DOORBELL (the program that is tested, default build/bin/doorbell),
-#   DOORBELL_GUEST_SMP (CPUs, default 2), DOORBELL_GUEST_CACHE (see prepare.sh)
+#   DOORBELL_GUEST_CONTROLLERS (none: only those of the QEMU ARGUMENTs), DOORBELL_GUEST_SMP (CPUs, default 2), DOORBELL_GUEST_CACHE (see prepare.sh)
 # Exit code: the script's own, 0..100 (larger ones as 100; 77: also when this machine cannot boot a guest), or 200 when
 # the guest never reported: panic, timeout, arguments that are wrong here or for QEMU.
 set -uo pipefail
@@ -67,7 +67,7 @@ for word in "$script" "$argument" "$program" "$root" "$out" "$images"; do
 done
 
 devices=()
-controller_arguments "$images" || fail "controllers.sh: a line that it does not know"
+[ "${DOORBELL_GUEST_CONTROLLERS:-}" = none ] || controller_arguments "$images" || fail "controllers.sh: a line that it does not know"
 
 # -cpu max without la57: five-level page tables cost boot time. No 8042, HPET and so on for the same reason.
 # caching-mode: without it the IOMMU of QEMU does not learn of what VFIO maps.

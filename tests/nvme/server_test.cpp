@@ -213,7 +213,8 @@ std::unique_ptr<Host> expect_same_by_all(const std::function<void(ServerJob*)>& 
     EXPECT_TRUE(h.data() == first->data());
     EXPECT_TRUE(h.media() == first->media());
     const auto counts = [](const ServerCounts& c) {
-      std::vector<u64> all{c.io.reads, c.io.writes, c.io.others, c.io.bytes, c.io.errors, c.io.dma_faults};
+      std::vector<u64> all{c.io.reads,         c.io.writes, c.io.others,    c.io.read_bytes,
+                           c.io.written_bytes, c.io.errors, c.io.dma_faults};
       all.insert(all.end(), std::begin(c.injected), std::end(c.injected));
       return all;
     };
@@ -266,7 +267,7 @@ TEST(QueueServer, EveryCommandByAllShapes) {
 
 TEST(QueueServer, NothingIsStoredByNullMedia) {
   const auto h = expect_same_by_all([](ServerJob* job) { job->media = nullptr; }, every_command);
-  EXPECT_EQ(h->counts.io.bytes, 0u);
+  EXPECT_EQ(h->counts.io.bytes(), 0u);
   EXPECT_TRUE(h->data() == Host().data());
 }
 

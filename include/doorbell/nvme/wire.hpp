@@ -14,7 +14,15 @@
 namespace doorbell::nvme {
 
 /// I/O commands that doorbell makes or serves. Source: NVM Command Set Specification, I/O commands.
-enum class IoOpcode : u8 { flush = 0x00, write = 0x01, read = 0x02, compare = 0x05, write_zeroes = 0x08 };
+enum class IoOpcode : u8 {
+  flush = 0x00,
+  write = 0x01,
+  read = 0x02,
+  compare = 0x05,
+  write_zeroes = 0x08,
+  dataset_management = 0x09,
+  verify = 0x0c,
+};
 
 /// Source: NVM Express Base Specification, admin command set.
 enum class AdminOpcode : u8 {
@@ -29,6 +37,8 @@ enum class AdminOpcode : u8 {
   get_features = 0x0a,
   async_event = 0x0c,
   doorbell_buffer_config = 0x7c,
+  format_nvm = 0x80,
+  sanitize = 0x84,
 };
 
 /// Submission queue entry, 64 bytes, as it lies in memory; prp1, prp2 and mptr are IOVAs.
@@ -100,7 +110,8 @@ inline constexpr u16 success = 0x000, invalid_opcode = 0x001, invalid_field = 0x
                      prp_offset_invalid = 0x013, lba_out_of_range = 0x080, capacity_exceeded = 0x081;
 inline constexpr u16 cq_invalid = 0x100, invalid_queue_id = 0x101, invalid_queue_size = 0x102,
                      async_event_limit = 0x105, invalid_vector = 0x108, invalid_log_page = 0x109,
-                     invalid_queue_deletion = 0x10c;
+                     invalid_format = 0x10a, invalid_queue_deletion = 0x10c, feature_not_saveable = 0x10d,
+                     feature_not_changeable = 0x10e, feature_not_per_namespace = 0x10f;
 inline constexpr u16 write_fault = 0x280, unrecovered_read = 0x281, compare_failure = 0x285;
 }  // namespace status
 
@@ -419,6 +430,8 @@ DOORBELL_INLINE u16 walk_prps(u64 prp1, u64 prp2, u64 bytes, u64 page, ReadList 
   if (!chunk(prp1, first)) return status::data_transfer_error;
   u64 left = bytes - first;
   if (left == 0) return status::success;
+  // A host that has given too little memory leaves 0 here, which is not the page at address 0.
+  if (prp2 == 0) return status::invalid_field;
   if (left <= page) {
     if ((prp2 & (page - 1)) != 0) return status::prp_offset_invalid;
     return chunk(prp2, left) ? status::success : status::data_transfer_error;

@@ -11,6 +11,9 @@ namespace doorbell::cli {
 Command nvme_command();
 Command bind_command();
 Command unbind_command();
+Command serve_command();
+Command serve_status_command();
+Command serve_fault_command();
 /// For Option::offers: what bind takes, and what a bench of NVMe does.
 std::vector<std::string> controller_addresses();
 std::vector<std::string> controller_words();

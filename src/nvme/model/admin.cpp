@@ -4,46 +4,30 @@
 #include "nvme/model/admin.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+
+#include "nvme/model/ring_memory.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 
 namespace {
 
 constexpr u32 kQueuePage = 4096;
-constexpr u32 kEventRequests = 4;        // AERL + 1
-constexpr u8 kEventUnknownDoorbell = 0;  // write to invalid doorbell register
-constexpr u8 kEventBadValue = 1;         // invalid doorbell write value
-constexpr u8 kLogErrors = 0x01;          // the log page that error events name
-constexpr u32 kRoundsPerStrayScan = 4096;
-
-/// Dword 0 of an event's completion: type 0 (error status), the kind of event, the log page to read.
-u32 event_result(u8 information) {
-  return u32{kLogErrors} << 16 | u32{information} << 8;
-}
-
-class IdentifyPage {
- public:
-  template <class T>
-  void put(u32 at, T v) {
-    std::memcpy(bytes_ + at, &v, sizeof v);
-  }
-  void text(u32 at, u32 width, const char* s) {
-    std::memset(bytes_ + at, ' ', width);
-    std::memcpy(bytes_ + at, s, std::min<std::size_t>(width, std::strlen(s)));
-  }
-  [[nodiscard]] const u8* bytes() const { return bytes_; }
-
- private:
-  u8 bytes_[identify::bytes] = {};
-};
+constexpr u32 kRoundsPerLook = 4096;
+constexpr u32 kVectorsAtMost = 2048;
 
 }  // namespace
 
 AdminProcessor::AdminProcessor(ModelShared& shared, RegisterPage registers, model::DmaEngine& dma,
                                IoService& io)
-    : shared_(shared), registers_(registers), dma_(dma), io_(io) {}
+    : shared_(shared),
+      registers_(registers),
+      dma_(dma),
+      io_(io),
+      format_(shared.config.formats - 1),
+      features_(shared.config.media == ModelConfig::Media::file, shared.interrupts.vectors()),
+      started_ns_(wall_ns()) {}
 
 u32* AdminProcessor::sq_register(u32 qid) const {
   return registers_.at(sq_doorbell_offset(qid, shared_.config.stride));
@@ -60,12 +44,23 @@ bool AdminProcessor::enable(u32 aqa, Iova asq, Iova acq) {
   if (sq_.entries < 2 || cq_.entries < 2 || asq % kQueuePage != 0 || acq % kQueuePage != 0) return false;
   sq_.iova = asq;
   cq_.iova = acq;
-  sq_.host = reinterpret_cast<const Sqe*>(dma_.host(asq, u64{sq_.entries} * kSqeBytes, Access::read));
-  cq_.ring = reinterpret_cast<Word16*>(dma_.host(acq, u64{cq_.entries} * kCqeBytes, Access::write));
-  if (sq_.host == nullptr || cq_.ring == nullptr) return false;
+  cq_.vector = 0;
+  if (!find_ring(dma_, asq, u64{sq_.entries} * kSqeBytes, Access::read).reachable ||
+      !find_ring(dma_, acq, u64{cq_.entries} * kCqeBytes, Access::write).reachable)
+    return false;
   granted_ = shared_.config.max_queues;
   enabled_ = true;
+  unreachable_ = false;
+  find_queue();
   return true;
+}
+
+void AdminProcessor::find_queue() {
+  if (!enabled_) return;
+  sq_.host = reinterpret_cast<const Sqe*>(
+      find_ring(dma_, sq_.iova, u64{sq_.entries} * kSqeBytes, Access::read).host);
+  cq_.ring =
+      reinterpret_cast<Word16*>(find_ring(dma_, cq_.iova, u64{cq_.entries} * kCqeBytes, Access::write).host);
 }
 
 void AdminProcessor::disable() {
@@ -73,20 +68,30 @@ void AdminProcessor::disable() {
   io_.drop_all();
   sqs_.clear();
   cqs_.clear();
-  event_requests_.clear();
-  pending_events_.clear();
+  events_.clear();
+  features_.reset();
+  shared_.write_through.store(false, std::memory_order_relaxed);
+  shared_.interrupts.reset();
+  told_warnings_ = 0;
   stray_.clear();
   shadow_ = eventidx_ = 0;
   for (u64 at = reg::doorbells; at < registers_.bytes; at += 4) store_relaxed(registers_.at(at), 0);
 }
 
 bool AdminProcessor::poll() {
-  if (!enabled_) return false;
-  if (++rounds_ % kRoundsPerStrayScan == 0) look_for_stray_doorbells();
+  if (!enabled_ || unreachable_) return false;
+  if (++rounds_ % kRoundsPerLook == 0) look_around();
   while (!cq_.waiting.empty() && !full()) {
-    cq_.post(cq_.waiting.front());
+    write(cq_.waiting.front());
     cq_.waiting.pop_front();
   }
+  const bool worked = take_command();
+  report_events();
+  if (shared_.interrupts.connected()) raise_interrupt();
+  return worked;
+}
+
+bool AdminProcessor::take_command() {
   // The acquire orders the tail before later loads of the entries, which the host wrote before the tail.
   const u32 tail = load_acquire(sq_register(0));
   if (tail == sq_.head) return false;
@@ -94,14 +99,21 @@ bool AdminProcessor::poll() {
     // Without a usable admin queue the host cannot be told, so a bad value there is fatal.
     if (tail != sq_.last_rung) {
       shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
-      store_release(registers_.at(reg::csts), csts::ready | csts::fatal);
+      store_release(registers_.at(reg::csts), load_relaxed(registers_.at(reg::csts)) | csts::fatal);
     }
     sq_.last_rung = tail;
     return false;
   }
-  const Sqe e = sq_.host[sq_.head];
+  Sqe e;  // a copy: what lies in the host's memory may change at any time
+  if (sq_.host != nullptr) {
+    std::memcpy(&e, sq_.host + sq_.head, sizeof e);
+  } else if (!dma_.fetch(sq_.iova + u64{sq_.head} * kSqeBytes, &e, sizeof e) || !dma_.commit()) {
+    lose_queue();
+    return false;
+  }
   sq_.head = sq_.head + 1 == sq_.entries ? 0 : sq_.head + 1;
   const Answer a = run(e);
+  if (a.status != status::success) shared_.errors.add(0, &e, a.status);
   if (!a.later) post(e.cid, a);
   return true;
 }
@@ -111,43 +123,76 @@ void AdminProcessor::post(u16 cid, Answer a) {
   c.dw0 = a.dw0;
   // An entry that the host has not given back must not be overwritten.
   if (!cq_.waiting.empty() || full()) cq_.waiting.push_back(c);
-  else cq_.post(c);
+  else write(c);
+}
+
+void AdminProcessor::write(const Cqe& c) {
+  cq_.fresh = true;
+  if (cq_.ring != nullptr) {
+    cq_.post(c);
+    return;
+  }
+  const Word16 w = cq_.next(c);
+  const Iova to = cq_.iova + u64{cq_.tail} * kCqeBytes;
+  u8* const here = dma_.host(to, sizeof w, Access::write);
+  if (here != nullptr) store16_release(reinterpret_cast<Word16*>(here), w);
+  if (here != nullptr || (dma_.deliver(to, &w, sizeof w) && dma_.commit())) cq_.advance(1);
+  else lose_queue();
+}
+
+void AdminProcessor::lose_queue() {
+  unreachable_ = true;
+  shared_.fatal.store(true, std::memory_order_release);
+}
+
+void AdminProcessor::take_head() {
+  // The acquire orders the host's reads of freed entries before the controller's new stores to them.
+  if (!cq_.take_head(load_acquire(cq_register(0))))
+    shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
 }
 
 bool AdminProcessor::full() {
-  if (cq_.free() > 0) return false;
-  // The acquire orders the host's reads of freed entries before the controller's new stores to them.
-  const u32 rung = load_acquire(cq_register(0));
-  if (rung < cq_.entries) cq_.head = rung;
+  if (cq_.free() == 0) take_head();
   return cq_.free() == 0;
 }
 
-void AdminProcessor::raise_event(u8 information) {
-  if (event_requests_.empty()) {
-    // Kept until the host asks; one event of each kind is kept.
-    if (std::ranges::find(pending_events_, information) == pending_events_.end())
-      pending_events_.push_back(information);
-    return;
+void AdminProcessor::report_events() {
+  while (const auto report = events_.next()) post(report->cid, {status::success, report->event.result()});
+}
+
+void AdminProcessor::raise_interrupt() {
+  const u32 rounds = shared_.interrupts.rounds();
+  if (rounds != again_seen_ && !cq_.fresh) {
+    take_head();
+    cq_.fresh = cq_.head != cq_.tail;
   }
-  const u16 cid = event_requests_.front();
-  event_requests_.pop_front();
-  post(cid, {status::success, event_result(information)});
+  again_seen_ = rounds;
+  if (!cq_.fresh) return;
+  cq_.fresh = false;
+  shared_.interrupts.raise(0);
+}
+
+void AdminProcessor::look_around() {
+  take_head();
+  look_for_stray_doorbells();
+  look_for_warnings();
 }
 
 void AdminProcessor::look_for_stray_doorbells() {
-  const u64 bad = shared_.invalid_doorbell_values.load(std::memory_order_relaxed);
-  if (bad != bad_values_reported_) {
-    bad_values_reported_ = bad;
-    raise_event(kEventBadValue);
-  }
   // The engine that takes a tail also checks it. An engine reads heads only when it lacks room, so invalid
   // heads are found here.
   for (const auto& [qid, entries] : cqs_) {
     const u32 now = load_relaxed(cq_register(qid));
-    u32& last = stray_[static_cast<u32>(cq_register(qid) - registers_.at(0))];
+    u32& last = last_seen(cq_register(qid));
     if (now != last && now >= entries)
       shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
     last = now;
+  }
+  const u64 bad = shared_.invalid_doorbell_values.load(std::memory_order_relaxed);
+  if (bad != bad_values_reported_) {
+    bad_values_reported_ = bad;
+    shared_.errors.add(0, nullptr, status::success);
+    events_.raise({AsyncEvent::Type::error, AsyncEvent::kBadDoorbellValue});
   }
   for (u32 qid = 1; qid <= shared_.config.max_queues; ++qid) {
     const std::pair<u32*, bool> doorbells[] = {{sq_register(qid), sqs_.contains(static_cast<u16>(qid))},
@@ -155,18 +200,30 @@ void AdminProcessor::look_for_stray_doorbells() {
     for (const auto& [word, live] : doorbells) {
       if (live) continue;
       const u32 now = load_relaxed(word);
-      u32& last = stray_[static_cast<u32>(word - registers_.at(0))];
+      u32& last = last_seen(word);
       if (now != last) {
         shared_.unknown_doorbells.fetch_add(1, std::memory_order_relaxed);
-        raise_event(kEventUnknownDoorbell);
+        shared_.errors.add(0, nullptr, status::success);
+        events_.raise({AsyncEvent::Type::error, AsyncEvent::kUnknownDoorbell});
       }
       last = now;
     }
   }
 }
 
+void AdminProcessor::look_for_warnings() {
+  const u8 now = warnings();
+  told_warnings_ &= now;
+  const auto due = static_cast<u8>(now & features_.wanted_warnings() & ~told_warnings_);
+  if (due == 0) return;
+  told_warnings_ |= due;
+  const bool temperature = (due & smart::kTemperatureWarning) != 0;
+  events_.raise({AsyncEvent::Type::smart, temperature ? AsyncEvent::kTemperature : AsyncEvent::kReliability});
+}
+
 AdminProcessor::Answer AdminProcessor::run(const Sqe& e) {
   if (e.flags != 0) return {status::invalid_field};
+  if (events_.waits(e.cid)) return {status::cid_conflict};
   switch (static_cast<AdminOpcode>(e.opcode)) {
     case AdminOpcode::identify:
       return identify(e);
@@ -179,112 +236,84 @@ AdminProcessor::Answer AdminProcessor::run(const Sqe& e) {
     case AdminOpcode::delete_cq:
       return delete_cq(e);
     case AdminOpcode::set_features:
-      return features(e, true);
+      return set_features(e);
     case AdminOpcode::get_features:
-      return features(e, false);
+      return get_features(e);
     case AdminOpcode::get_log_page:
       return get_log(e);
     case AdminOpcode::doorbell_buffer_config:
       return doorbell_buffers(e);
     case AdminOpcode::abort:
       return abort(e);
+    case AdminOpcode::format_nvm:
+      return format(e);
+    case AdminOpcode::sanitize:
+      return sanitize(e);
     case AdminOpcode::async_event:
-      if (!pending_events_.empty()) {
-        const u8 information = pending_events_.front();
-        pending_events_.pop_front();
-        return {status::success, event_result(information)};
-      }
-      if (event_requests_.size() >= kEventRequests) return {status::async_event_limit};
-      event_requests_.push_back(e.cid);
+      if (!events_.request(e.cid)) return {status::async_event_limit};
       return {.later = true};
   }
   return {status::invalid_opcode};
 }
 
-u16 AdminProcessor::deliver(const Sqe& e, const void* data, u64 bytes) {
-  const auto* from = static_cast<const u8*>(data);
+// --- data
+// ---------------------------------------------------------------------------------------------------
+
+template <class Chunk>
+u16 AdminProcessor::walk(const Sqe& e, u64 bytes, Chunk chunk) {
   const u16 st = walk_prps(
       e.prp1, e.prp2, bytes, kQueuePage,
-      [&](Iova at, u32 n, u64* out) { return dma_.fetch(at, out, u64{n} * 8) && dma_.commit(); },
-      [&](Iova to, u64 n) {
-        const bool ok = dma_.deliver(to, from, n);
-        from += n;
-        return ok;
-      });
+      [&](Iova at, u32 n, u64* out) { return dma_.fetch(at, out, u64{n} * 8) && dma_.commit(); }, chunk);
   return dma_.commit() ? st : status::data_transfer_error;
 }
 
-AdminProcessor::Answer AdminProcessor::identify(const Sqe& e) {
-  const ModelConfig& c = shared_.config;
-  IdentifyPage page;
-  switch (static_cast<Cns>(e.cdw10 & 0xff)) {
-    case Cns::controller:
-      page.put<u16>(identify::vid, 0xdb01);
-      page.put<u16>(identify::ssvid, 0xdb01);
-      page.text(identify::serial, identify::serial_bytes, "DOORBELL-MODEL-1");
-      page.text(identify::model, identify::model_bytes,
-                c.engine == ModelConfig::Engine::cpu   ? "doorbell model controller"
-                : c.engine == ModelConfig::Engine::gpu ? "doorbell model controller, GPU kernel"
-                                                       : "doorbell model controller, kernel code");
-      page.text(identify::firmware, identify::firmware_bytes, "1");
-      page.put<u8>(identify::mdts, static_cast<u8>(c.mdts));
-      page.put<u16>(identify::cntlid, 1);
-      page.put<u32>(identify::version, 0x00010400);
-      page.put<u32>(identify::rtd3e, 1'000'000);
-      page.put<u8>(identify::controller_type, 1);
-      page.put<u16>(identify::oacs, c.shadow_doorbells ? identify::oacs_doorbell_buffer : u16{0});
-      page.put<u8>(identify::acl, 3);
-      page.put<u8>(identify::aerl, kEventRequests - 1);
-      page.put<u8>(identify::sqes, 0x66);
-      page.put<u8>(identify::cqes, 0x44);
-      page.put<u16>(identify::maxcmd, static_cast<u16>(std::min(c.max_entries, 65535u)));
-      page.put<u32>(identify::nn, 1);
-      page.put<u16>(identify::oncs, identify::oncs_compare | identify::oncs_write_zeroes);
-      page.put<u8>(identify::vwc, c.media == ModelConfig::Media::file ? u8{1} : u8{0});
-      std::memcpy(const_cast<u8*>(page.bytes()) + identify::subnqn, "nqn.2026-11.dev.doorbell:model", 30);
-      break;
-    case Cns::name_space: {
-      if (e.nsid != 1 && e.nsid != kAllNamespaces) return {status::invalid_namespace};
-      const u64 blocks = shared_.media.capacity() / c.lba_bytes;
-      page.put<u64>(identify::nsze, blocks);
-      page.put<u64>(identify::ncap, blocks);
-      page.put<u64>(identify::nuse, blocks);
-      page.put<u8>(identify::nlbaf, static_cast<u8>(c.formats - 1));
-      page.put<u8>(identify::flbas, identify::flbas_of(c.formats - 1));
-      // The other formats have blocks of the other size.
-      for (u32 f = 0; f < c.formats; ++f)
-        page.put<u8>(identify::lbaf + 4 * f + 2,
-                     static_cast<u8>(std::countr_zero(f + 1 == c.formats   ? c.lba_bytes
-                                                      : c.lba_bytes == 512 ? 4096u
-                                                                           : 512u)));
-      break;
+/// Behind a page of `data` the host gets zeros.
+u16 AdminProcessor::deliver(const Sqe& e, const void* data, u64 bytes) {
+  static constexpr u8 kZeros[kQueuePage] = {};
+  const auto* from = static_cast<const u8*>(data);
+  u64 done = 0;
+  return walk(e, bytes, [&](Iova to, u64 n) {
+    while (n > 0) {
+      const u64 here = std::min(n, done < kQueuePage ? kQueuePage - done : kQueuePage);
+      if (!dma_.deliver(to, done < kQueuePage ? from + done : kZeros, here)) return false;
+      to += here;
+      done += here;
+      n -= here;
     }
-    case Cns::active_namespaces:
-      if (e.nsid >= 0xfffffffe) return {status::invalid_namespace};
-      if (e.nsid < 1) page.put<u32>(0, 1);
-      break;
-    default:
-      return {status::invalid_field};
-  }
-  return {deliver(e, page.bytes(), identify::bytes)};
+    return true;
+  });
 }
+
+u16 AdminProcessor::collect(const Sqe& e, void* data, u64 bytes) {
+  auto* to = static_cast<u8*>(data);
+  return walk(e, bytes, [&](Iova from, u64 n) {
+    const bool ok = dma_.fetch(from, to, n);
+    to += n;
+    return ok;
+  });
+}
+
+// --- queues
+// -------------------------------------------------------------------------------------------------
 
 u16 AdminProcessor::check_number(const Sqe& e, bool in_use) const {
   const u32 qid = e.cdw10 & 0xffff;
   const u32 size = e.cdw10 >> 16;
   if (qid == 0 || qid > granted_ || in_use) return status::invalid_queue_id;
-  if (size == 0 || size + 1 > shared_.config.max_entries) return status::invalid_queue_size;
+  if (size == 0 || size + 1 > shared_.config.max_entries || !usable_entries_)
+    return status::invalid_queue_size;
   return status::success;
 }
 
 u16 AdminProcessor::check_memory(const Sqe& e, u64 entry_bytes) const {
-  const u32 size = e.cdw10 >> 16;
+  const u64 bytes = ((e.cdw10 >> 16) + 1) * entry_bytes;
   if ((e.cdw11 & 1) == 0) return status::invalid_field;  // queues must be physically contiguous
   if (e.prp1 % kQueuePage != 0) return status::prp_offset_invalid;
-  if (!dma_.reachable(e.prp1, (size + 1) * entry_bytes,
-                      entry_bytes == kSqeBytes ? Access::read : Access::write))
-    return status::data_transfer_error;
-  return status::success;
+  const Access access = entry_bytes == kSqeBytes ? Access::read : Access::write;
+  // A kernel's queues lie in one mapping, those of threads in as many as they have pages.
+  const bool reachable =
+      has_more() ? find_ring(dma_, e.prp1, bytes, access).reachable : dma_.reachable(e.prp1, bytes, access);
+  return reachable ? status::success : status::data_transfer_error;
 }
 
 bool AdminProcessor::in_shadow_page(u16 qid) const {
@@ -292,21 +321,43 @@ bool AdminProcessor::in_shadow_page(u16 qid) const {
          cq_doorbell_offset(qid, shared_.config.stride) - reg::doorbells + sizeof(u32) <= kQueuePage;
 }
 
-AdminProcessor::Answer AdminProcessor::create_cq(const Sqe& e) {
-  const auto qid = static_cast<u16>(e.cdw10);
-  if (const u16 st = check_number(e, cqs_.contains(qid)); st != status::success) return {st};
-  if (const u16 st = check_memory(e, kCqeBytes); st != status::success) return {st};
-  if ((e.cdw11 & 2) != 0) return {status::invalid_vector};  // no interrupt vectors: hosts must poll
+QueueRequest AdminProcessor::with_doorbell(u16 qid, u16 cqid) const {
   QueueRequest q;
   q.qid = qid;
+  q.cqid = cqid;
+  const u32 stride = shared_.config.stride;
+  q.doorbell = cqid != 0 ? sq_doorbell_offset(qid, stride) : cq_doorbell_offset(qid, stride);
+  if (in_shadow_page(qid)) {
+    q.shadow = shadow_ + (q.doorbell - reg::doorbells);
+    q.eventidx = eventidx_ + (q.doorbell - reg::doorbells);
+  }
+  return q;
+}
+
+void AdminProcessor::start_doorbell(u32* word) {
+  store_relaxed(word, 0);
+  stray_.erase(static_cast<u32>(word - registers_.at(0)));
+}
+
+void AdminProcessor::stop_doorbell(u32* word) {
+  last_seen(word) = load_relaxed(word);
+}
+
+AdminProcessor::Answer AdminProcessor::create_cq(const Sqe& e) {
+  const auto qid = static_cast<u16>(e.cdw10);
+  const u32 vector = e.cdw11 >> 16;
+  const bool interrupts = (e.cdw11 & 2) != 0;
+  if (const u16 st = check_number(e, cqs_.contains(qid)); st != status::success) return {st};
+  if (const u16 st = check_memory(e, kCqeBytes); st != status::success) return {st};
+  // Without anybody who takes interrupts there are no vectors: hosts must poll.
+  if (vector >= (interrupts ? shared_.interrupts.vectors() : kVectorsAtMost)) return {status::invalid_vector};
+  QueueRequest q = with_doorbell(qid, 0);
   q.entries = (e.cdw10 >> 16) + 1;
   q.iova = e.prp1;
-  q.doorbell = cq_doorbell_offset(qid, shared_.config.stride);
-  if (in_shadow_page(qid)) q.shadow = shadow_ + (q.doorbell - reg::doorbells);
-  store_relaxed(cq_register(qid), 0);
-  stray_.erase(static_cast<u32>(cq_register(qid) - registers_.at(0)));
+  if (interrupts) q.vector = static_cast<int>(vector);
+  start_doorbell(cq_register(qid));
   io_.add_cq(q);
-  cqs_[qid] = (e.cdw10 >> 16) + 1;
+  cqs_[qid] = q.entries;
   return {};
 }
 
@@ -317,18 +368,10 @@ AdminProcessor::Answer AdminProcessor::create_sq(const Sqe& e) {
   if (cqid == 0 || cqid > granted_) return {status::invalid_queue_id};
   if (!cqs_.contains(cqid)) return {status::cq_invalid};
   if (const u16 st = check_memory(e, kSqeBytes); st != status::success) return {st};
-  QueueRequest q;
-  q.qid = qid;
-  q.cqid = cqid;
+  QueueRequest q = with_doorbell(qid, cqid);
   q.entries = (e.cdw10 >> 16) + 1;
   q.iova = e.prp1;
-  q.doorbell = sq_doorbell_offset(qid, shared_.config.stride);
-  if (in_shadow_page(qid)) {
-    q.shadow = shadow_ + (q.doorbell - reg::doorbells);
-    q.eventidx = eventidx_ + (q.doorbell - reg::doorbells);
-  }
-  store_relaxed(sq_register(qid), 0);
-  stray_.erase(static_cast<u32>(sq_register(qid) - registers_.at(0)));
+  start_doorbell(sq_register(qid));
   io_.add_sq(q);
   sqs_[qid] = cqid;
   return {};
@@ -340,7 +383,7 @@ AdminProcessor::Answer AdminProcessor::delete_sq(const Sqe& e) {
   if (it == sqs_.end()) return {status::invalid_queue_id};
   io_.delete_sq(qid, it->second);
   sqs_.erase(it);
-  stray_[static_cast<u32>(sq_register(qid) - registers_.at(0))] = load_relaxed(sq_register(qid));
+  stop_doorbell(sq_register(qid));
   return {};
 }
 
@@ -351,60 +394,125 @@ AdminProcessor::Answer AdminProcessor::delete_cq(const Sqe& e) {
     return {status::invalid_queue_deletion};
   io_.delete_cq(qid);
   cqs_.erase(qid);
-  stray_[static_cast<u32>(cq_register(qid) - registers_.at(0))] = load_relaxed(cq_register(qid));
+  stop_doorbell(cq_register(qid));
   return {};
-}
-
-AdminProcessor::Answer AdminProcessor::features(const Sqe& e, bool set) {
-  if ((e.cdw10 & 0xff) != kFeatureQueues) return {status::invalid_field};
-  if (set) {
-    const u32 sqs = e.cdw11 & 0xffff;
-    const u32 cqs = e.cdw11 >> 16;
-    if (sqs == 0xffff || cqs == 0xffff) return {status::invalid_field};
-    if (!sqs_.empty() || !cqs_.empty()) return {status::command_sequence};
-    granted_ = std::min(std::max(sqs, cqs) + 1, shared_.config.max_queues);
-  }
-  return {status::success, (granted_ - 1) << 16 | (granted_ - 1)};
-}
-
-AdminProcessor::Answer AdminProcessor::get_log(const Sqe& e) {
-  const u32 log = e.cdw10 & 0xff;
-  if (log != kLogSmart && log != kLogErrors) return {status::invalid_log_page};
-  if (e.nsid != kAllNamespaces && e.nsid != 0 && e.nsid != 1) return {status::invalid_namespace};
-  const u64 wanted = ((u64{e.cdw11 & 0xffff} << 16 | e.cdw10 >> 16) + 1) * 4;
-  if (wanted > kQueuePage) return {status::invalid_field};
-  const IoTotals totals = io_.totals();
-  IdentifyPage page;                                                 // 512 bytes of log, followed by zeros
-  if (log == kLogErrors) return {deliver(e, page.bytes(), wanted)};  // no entries: events are only counted
-  page.put<u16>(1, 300);                                             // kelvin
-  page.put<u8>(3, 100);
-  page.put<u8>(4, 10);
-  page.put<u64>(64, totals.reads);
-  page.put<u64>(80, totals.writes);
-  page.put<u64>(176, totals.errors);
-  return {deliver(e, page.bytes(), wanted)};
 }
 
 AdminProcessor::Answer AdminProcessor::doorbell_buffers(const Sqe& e) {
   if (!shared_.config.shadow_doorbells) return {status::invalid_opcode};
-  if (e.prp1 % kQueuePage != 0 || e.prp2 % kQueuePage != 0 || e.prp1 == 0 || e.prp2 == 0)
+  if (e.prp1 % kQueuePage != 0 || e.prp2 % kQueuePage != 0 || e.prp1 == 0 || e.prp2 == 0 || e.prp1 == e.prp2)
     return {status::invalid_field};
-  const u64 needed =
-      registers_.bytes - reg::doorbells < kQueuePage ? registers_.bytes - reg::doorbells : kQueuePage;
+  const u64 needed = std::min<u64>(registers_.bytes - reg::doorbells, kQueuePage);
   if (dma_.host(e.prp1, needed, Access::read) == nullptr ||
       dma_.host(e.prp2, needed, Access::write) == nullptr)
     return {status::data_transfer_error};
-  // Existing queues keep their registers; queues created from now on use the buffers.
   shadow_ = e.prp1;
   eventidx_ = e.prp2;
+  // Linux creates its queues first. What their registers have by now is what the buffers begin with.
+  std::vector<QueueRequest> queues;
+  for (const auto& [qid, entries] : cqs_) queues.push_back(with_doorbell(qid, 0));
+  for (const auto& [qid, cqid] : sqs_) queues.push_back(with_doorbell(qid, cqid));
+  for (const QueueRequest& q : queues) {
+    if (q.shadow == 0) continue;
+    const u32 value = load_acquire(registers_.at(q.doorbell));
+    if (value != 0 && (!dma_.deliver(q.shadow, &value, sizeof value) || !dma_.commit()))
+      return {status::data_transfer_error};
+    io_.ring_in_memory(q);
+  }
   return {};
 }
 
 AdminProcessor::Answer AdminProcessor::abort(const Sqe& e) {
   const auto sqid = static_cast<u16>(e.cdw10);
+  const auto cid = static_cast<u16>(e.cdw10 >> 16);
+  // An abort ends before the next command is taken, so there are never more than ACL allows.
+  if (sqid == 0) {
+    const bool aborted = events_.cancel(cid);
+    if (aborted) {
+      const Cqe c = aborted_completion(cid, 0, sq_.head, status::abort_requested);
+      if (!cq_.waiting.empty() || full()) cq_.waiting.push_back(c);
+      else write(c);
+    }
+    return {status::success, aborted ? 0u : 1u};
+  }
   const auto it = sqs_.find(sqid);
-  const bool aborted = it != sqs_.end() && io_.abort(sqid, it->second, static_cast<u16>(e.cdw10 >> 16));
+  const bool aborted = it != sqs_.end() && io_.abort(sqid, it->second, cid);
   return {status::success, aborted ? 0u : 1u};
+}
+
+// --- features
+// -----------------------------------------------------------------------------------------------
+
+AdminProcessor::Answer AdminProcessor::get_features(const Sqe& e) {
+  const FeatureAnswer a = features_.get(e, queues_granted());
+  if (a.status != status::success) return {a.status};
+  if (a.data.empty()) return {status::success, a.dw0};
+  return {deliver(e, a.data.data(), a.data.size()), a.dw0};
+}
+
+AdminProcessor::Answer AdminProcessor::set_queues(const Sqe& e) {
+  const u32 sqs = e.cdw11 & 0xffff;
+  const u32 cqs = e.cdw11 >> 16;
+  if (sqs == 0xffff || cqs == 0xffff) return {status::invalid_field};
+  if (!sqs_.empty() || !cqs_.empty()) return {status::command_sequence};
+  granted_ = std::min(std::max(sqs, cqs) + 1, shared_.config.max_queues);
+  return {status::success, queues_granted()};
+}
+
+AdminProcessor::Answer AdminProcessor::set_features(const Sqe& e) {
+  if (const u16 st = features_.check_set(e); st != status::success) return {st};
+  if (static_cast<u8>(e.cdw10) == feature::queues) return set_queues(e);
+  u8 data[512];
+  const u32 bytes = Features::data_bytes(e);
+  if (bytes != 0)
+    if (const u16 st = collect(e, data, bytes); st != status::success) return {st};
+  const u16 st = features_.set(e, {data, bytes});
+  shared_.write_through.store(!features_.write_cache(), std::memory_order_relaxed);
+  look_for_warnings();
+  return {st};
+}
+
+// --- what destroys data
+// -------------------------------------------------------------------------------------
+
+u32 AdminProcessor::block_bytes(u32 format) const {
+  // All formats but the last have blocks of the other size.
+  const u32 bytes = shared_.config.lba_bytes;
+  return format + 1 == shared_.config.formats ? bytes : bytes == 512 ? 4096 : 512;
+}
+
+u16 AdminProcessor::erase(u32 format) {
+  bool erased = false;
+  const bool paused = io_.pause([&] {
+    erased = shared_.media.deallocate(0, shared_.media.capacity());
+    if (!erased) return;
+    format_ = format;
+    shared_.shape.lba_bytes = block_bytes(format);
+    shared_.shape.blocks = shared_.media.capacity() / shared_.shape.lba_bytes;
+  });
+  return !paused ? status::internal_error : erased ? status::success : status::write_fault;
+}
+
+AdminProcessor::Answer AdminProcessor::format(const Sqe& e) {
+  if (!shared_.config.format) return {status::invalid_opcode};
+  if (e.nsid != 1 && e.nsid != kAllNamespaces) return {status::invalid_namespace};
+  const u32 format = shared_.config.formats > 16 ? (e.cdw10 & 0xf) | (e.cdw10 >> 12 & 3) << 4 : e.cdw10 & 0xf;
+  const u32 protection = e.cdw10 >> 5 & 7, erase_setting = e.cdw10 >> 9 & 7;
+  if (format >= shared_.config.formats || protection != 0) return {status::invalid_format};
+  if (erase_setting > 1) return {status::invalid_field};  // no cryptographic erase
+  return {erase(format)};
+}
+
+AdminProcessor::Answer AdminProcessor::sanitize(const Sqe& e) {
+  if (!shared_.config.format) return {status::invalid_opcode};
+  constexpr u32 kExitFailure = 1, kBlockErase = 2;
+  const u32 action = e.cdw10 & 7;
+  if (action == kExitFailure) return {};
+  if (action != kBlockErase) return {status::invalid_field};
+  const bool erased = erase(format_) == status::success;
+  sanitized_ = {.status = erased ? u16{0x101} : u16{3}, .cdw10 = e.cdw10};
+  events_.raise({AsyncEvent::Type::command_set, AsyncEvent::kSanitized});
+  return {};
 }
 
 }  // namespace doorbell::nvme

@@ -16,6 +16,8 @@ struct NamespaceShape {
   u64 blocks = 0;
   u32 lba_bytes = 512;
   u32 mdts = 0;
+
+  [[nodiscard]] DOORBELL_INLINE bool holds(u64 lba, u64 n) const { return lba < blocks && n <= blocks - lba; }
 };
 
 inline constexpr u64 kModelPage = 4096;
@@ -45,7 +47,7 @@ DOORBELL_INLINE CheckedCommand check_command(const Sqe& e, const NamespaceShape&
   c.bytes = u64{c.blocks} * ns.lba_bytes;
   if (op != IoOpcode::write_zeroes && ns.mdts != 0 && c.bytes > (kModelPage << ns.mdts))
     c.status = status::invalid_field;
-  else if (c.lba >= ns.blocks || c.blocks > ns.blocks - c.lba) c.status = status::lba_out_of_range;
+  else if (!ns.holds(c.lba, c.blocks)) c.status = status::lba_out_of_range;
   return c;
 }
 

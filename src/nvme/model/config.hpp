@@ -29,6 +29,8 @@ struct ModelConfig : model::Config {
   u32 mdts = 9;                ///< largest transfer: 4 KiB << mdts; 0: no limit
   bool contiguous = true;      ///< CAP.CQR
   bool shadow_doorbells = true;
+  bool format = false;  ///< Format NVM and Sanitize are carried out
+  std::string serial = "DOORBELL-MODEL-1";
 };
 
 }  // namespace doorbell::nvme

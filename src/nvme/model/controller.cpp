@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <exception>
 #include <thread>
 
 namespace doorbell::nvme {
@@ -14,7 +15,8 @@ namespace doorbell::nvme {
 namespace {
 
 constexpr u32 kRoundsPerRegisterLook = 64;
-constexpr u32 kTimeoutUnits = 20;  // CAP.TO: 10 s
+constexpr u32 kTimeoutUnits = 20;      // CAP.TO: 10 s
+constexpr u32 kArbitrationShift = 11;  // CC.AMS
 
 u64 capabilities(const ModelConfig& c) {
   return u64{c.max_entries - 1} | (c.contiguous ? u64{1} << 16 : 0) | u64{kTimeoutUnits} << 24 |
@@ -22,18 +24,34 @@ u64 capabilities(const ModelConfig& c) {
 }
 
 bool writable(u32 offset) {
-  return offset >= reg::doorbells || (offset >= reg::aqa && offset < reg::acq + 8) || offset == reg::cc ||
-         offset == reg::intms || offset == reg::intmc;
+  return offset >= reg::doorbells || (offset >= reg::aqa && offset < reg::acq + 8) || offset == reg::cc;
+}
+
+Region registers_of(const ModelConfig& config, HostMemory memory, const std::shared_ptr<gpu::Gpu>& gpu) {
+  const Place place = gpu ? Place::pinned : Place::pageable;
+  if (memory.base != nullptr) return {place, std::move(memory), gpu};
+  return {place, ModelController::register_bytes(config), gpu};
 }
 
 }  // namespace
 
-ModelController::ModelController(const ModelConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu)
+u64 ModelController::register_bytes(const ModelConfig& config) {
+  return sq_doorbell_offset(config.max_queues + 1, config.stride);
+}
+
+ModelController::ModelController(const ModelConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu,
+                                 ModelPorts ports)
     : name_(std::move(name)),
       shared_(config),
       gpu_(std::move(gpu)),
-      registers_(gpu_ ? Place::pinned : Place::pageable,
-                 sq_doorbell_offset(config.max_queues + 1, config.stride), gpu_) {
+      registers_(registers_of(config, std::move(ports.registers), gpu_)) {
+  if (registers_.bytes() < register_bytes(config))
+    throw Error(name_, fmt::format("its registers need {:#x} bytes, and have {:#x}", register_bytes(config),
+                                   registers_.bytes()));
+  if (config.engine != ModelConfig::Engine::cpu && ports.interrupts != nullptr)
+    throw Error(name_, "its engine is a kernel, which raises no interrupts");
+  shared_.interrupts.connect(ports.interrupts, ports.vectors);
+  shared_.foreign_memory = ports.foreign_memory;
   std::memset(registers_.host(), 0, registers_.bytes());
   const u64 cap = capabilities(config);
   const u32 vs = 0x00010400;
@@ -53,15 +71,19 @@ void ModelController::serve_by_threads() {
   io_ = std::move(io);
   admin_ = std::make_unique<AdminProcessor>(shared_, RegisterPage{registers_.host(), registers_.bytes()},
                                             engines.front()->dma(), *io_);
-  threads_.push_back(
-      std::make_unique<model::DeviceThread>("nvme-model-0", [this, first = engines.front().get()] {
+  threads_.push_back(std::make_unique<model::DeviceThread>(
+      "nvme-model-0",
+      [this, first = engines.front().get()] {
         bool work = false;
         if (++rounds_ % kRoundsPerRegisterLook == 0 || !admin_->enabled()) work = poll_registers();
+        set_up_.serve();
         return first->poll() || work;
-      }));
+      },
+      config.rests));
   for (u32 i = 1; i < engines.size(); ++i)
     threads_.push_back(std::make_unique<model::DeviceThread>(
-        fmt::format("nvme-model-{}", i), [engine = engines[i].get()] { return engine->poll(); }));
+        fmt::format("nvme-model-{}", i), [engine = engines[i].get()] { return engine->poll(); },
+        config.rests));
 }
 
 void ModelController::serve_by_kernel() {
@@ -77,6 +99,7 @@ void ModelController::serve_by_kernel() {
   admin_ = std::make_unique<AdminProcessor>(shared_, RegisterPage{registers_.host(), registers_.bytes()},
                                             *admin_dma_, *io_);
   threads_.push_back(std::make_unique<model::DeviceThread>("nvme-model-0", [this] {
+    set_up_.serve();
     kernel_->collect();
     return poll_registers();
   }));
@@ -103,6 +126,14 @@ u64 ModelController::read64(u32 offset) {
 
 void ModelController::write32(u32 offset, u32 value) {
   check_offset(offset, 4);
+  // Bits are set and cleared here, because memory shows only the last of two writes.
+  if (offset == reg::intms || offset == reg::intmc) {
+    if (offset == reg::intms) shared_.interrupts.mask(value);
+    else shared_.interrupts.unmask(value);
+    for (const u32 at : {reg::intms, reg::intmc})
+      store_release(reinterpret_cast<u32*>(registers_.host() + at), shared_.interrupts.mask());
+    return;
+  }
   // Memory would take the write, but hardware drops it.
   if (writable(offset)) store_release(reinterpret_cast<u32*>(registers_.host() + offset), value);
   // Memory shows only the last of two writes. A real controller sees both EN = 0 and the following EN = 1.
@@ -145,14 +176,10 @@ bool ModelController::poll_registers() {
   cc_ = cc;
   u32* const csts = reinterpret_cast<u32*>(registers_.host() + reg::csts);
   if ((changed & cc::enable) != 0) {
-    if ((cc & cc::enable) != 0) {
-      enable();
-    } else {
-      admin_->disable();
-      shared_.fatal.store(false, std::memory_order_relaxed);  // the engines have no queues now
-      store_release(csts, 0);
-    }
+    if ((cc & cc::enable) != 0) enable();
+    else disable();
   }
+  admin_->entry_sizes(cc >> cc::iosqes_shift & 0xf, cc >> cc::iocqes_shift & 0xf);
   if ((changed & cc::shutdown_mask) != 0 && (cc & cc::shutdown_mask) != 0) {
     (void)shared_.media.flush();
     store_release(csts, load_relaxed(csts) | csts::shutdown_complete);
@@ -162,10 +189,60 @@ bool ModelController::poll_registers() {
   return admin_->poll() || changed != 0;
 }
 
+void ModelController::disable() {
+  admin_->disable();
+  shared_.fatal.store(false, std::memory_order_relaxed);  // the engines have no queues now
+  for (const u32 at : {reg::intms, reg::intmc, reg::csts})
+    store_release(reinterpret_cast<u32*>(registers_.host() + at), 0);
+}
+
+void ModelController::on_admin_thread(const std::function<void()>& work) {
+  const std::scoped_lock lock(callers_);
+  set_up_.run(work);
+}
+
+void ModelController::change_memory(const std::function<void()>& change) {
+  std::exception_ptr failed;
+  const auto guarded = [&] {
+    try {
+      change();
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  };
+  on_admin_thread([&] {
+    if (!io_->pause(guarded)) guarded();  // a kernel is told of each change by itself
+    admin_->find_queue();
+  });
+  if (failed) std::rethrow_exception(failed);
+}
+
+void ModelController::set_faults(const model::FaultRates& rates) {
+  on_admin_thread([&] {
+    if (rates.any()) io_->track();
+    shared_.faults.set(rates);
+  });
+}
+
+void ModelController::reset() {
+  on_admin_thread([&] {
+    if (shared_.presence.gone()) return;
+    for (u32 at = reg::aqa; at < reg::acq + 8; at += 4)
+      store_relaxed(reinterpret_cast<u32*>(registers_.host() + at), 0);
+    store_relaxed(reinterpret_cast<u32*>(registers_.host() + reg::cc), 0);
+    cc_ = 0;
+    disable();
+    cc_served_.store(0, std::memory_order_release);
+  });
+}
+
 void ModelController::enable() {
   const u32 page_shift = 12 + (cc_ >> cc::mps_shift & 0xf);
+  // Entry sizes may be named later, before the first I/O queue.
+  const u32 sq_entry = cc_ >> cc::iosqes_shift & 0xf, cq_entry = cc_ >> cc::iocqes_shift & 0xf;
   const bool usable = page_shift == 12 && (cc_ >> cc::css_shift & 7) == 0 &&
-                      (cc_ >> cc::iosqes_shift & 0xf) == 6 && (cc_ >> cc::iocqes_shift & 0xf) == 4 &&
+                      (cc_ >> kArbitrationShift & 7) == 0 && (sq_entry == 6 || sq_entry == 0) &&
+                      (cq_entry == 4 || cq_entry == 0) &&
                       admin_->enable(read32(reg::aqa), read64(reg::asq), read64(reg::acq));
   store_release(reinterpret_cast<u32*>(registers_.host() + reg::csts), usable ? csts::ready : csts::fatal);
 }
@@ -175,7 +252,7 @@ nlohmann::ordered_json ModelController::counters() {
   nlohmann::ordered_json all = {{"reads", t.reads},
                                 {"writes", t.writes},
                                 {"other_commands", t.others},
-                                {"bytes", t.bytes},
+                                {"bytes", t.bytes()},
                                 {"error_completions", t.errors},
                                 {"completions_held_queue_full", t.cq_full},
                                 {"dma_faults", t.dma_faults + (admin_dma_ ? admin_dma_->faults() : 0)},

@@ -4,7 +4,9 @@
 // A software NVMe controller behind the ControllerInterface: a register page, device threads, media.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "model/device_thread.hpp"
@@ -15,10 +17,22 @@
 
 namespace doorbell::nvme {
 
+/// What a model has if drivers of other processes use it.
+struct ModelPorts {
+  InterruptSink* interrupts = nullptr;  ///< null: completion queues are polled. It outlives the model
+  u32 vectors = 0;                      ///< that queues may name, from 0
+  /// Where registers and doorbells lie, zeroed, of register_bytes() at least; empty: in memory of the model's
+  /// own.
+  HostMemory registers;
+  /// Others write to queues while the model reads them: each entry is copied before it is checked.
+  bool foreign_memory = false;
+};
+
 class ModelController final : public ControllerInterface {
  public:
   /// `gpu` may be null; with a GPU, both sides can reach the register page and GPU memory.
-  ModelController(const ModelConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu = nullptr);
+  ModelController(const ModelConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu = nullptr,
+                  ModelPorts ports = {});
   ~ModelController() override;
 
   [[nodiscard]] std::string kind() const override { return "model"; }
@@ -35,6 +49,27 @@ class ModelController final : public ControllerInterface {
   [[nodiscard]] std::string image() const override { return shared_.config.path; }
   [[nodiscard]] nlohmann::ordered_json counters() override;
 
+  // For what stands between the model and another process. One thread at a time, none of the model's.
+
+  /// Bytes of the BAR that are registers and doorbells.
+  [[nodiscard]] static u64 register_bytes(const ModelConfig& config);
+  [[nodiscard]] SoftwareAddressSpace& memory() { return space_; }
+  /// Runs `change`, which maps and unmaps, while the model accesses no memory; then it finds its queues anew.
+  /// A queue whose memory has gone is fatal (CSTS.CFS) once it is used. Throws what `change` throws.
+  void change_memory(const std::function<void()>& change);
+  /// As after power-on: registers, queues and features; what is stored and mapped stays.
+  void reset();
+  /// Other faults from now on, with the same seed; not of a model that is a kernel.
+  void set_faults(const model::FaultRates& rates);
+  /// Where each injected fault is reported from now on; null: nowhere. It outlives the controller.
+  void log_faults(model::FaultLog* log) { shared_.faults.log_to(log); }
+  /// It is pulled out: registers read as all ones, and it accesses nothing any more.
+  void unplug() { (void)shared_.presence.leave(); }
+  [[nodiscard]] bool gone() const { return shared_.presence.gone(); }
+  /// Raises the vectors of queues that have unread entries: for a pin that is unmasked, or a vector that has
+  /// just been connected.
+  void raise_interrupts_again() { shared_.interrupts.again(); }
+
   [[nodiscard]] const ModelConfig& config() const { return shared_.config; }
   [[nodiscard]] u64 injected(model::Fault f) {
     (void)io_->totals();  // a kernel's counts are fetched
@@ -47,6 +82,10 @@ class ModelController final : public ControllerInterface {
   void serve_by_kernel();
   bool poll_registers();
   void enable();
+  void disable();
+  /// Runs `work` on the thread of the admin queue, and waits for it. One caller at a time: others wait.
+  void on_admin_thread(const std::function<void()>& work);
+  std::mutex callers_;
 
   std::string name_;
   ModelShared shared_;
@@ -62,6 +101,7 @@ class ModelController final : public ControllerInterface {
   std::atomic<u32> cc_served_{0};
   bool gone_ = false;
   u32 rounds_ = 0;
+  model::BetweenRounds set_up_{true};
   std::vector<std::unique_ptr<model::DeviceThread>>
       threads_;  // last, because the threads use all members above
 };

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "nvme/model/ring_memory.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::nvme {
@@ -20,6 +21,7 @@ constexpr u32 kPrefetch = 12;
 constexpr u32 kIdlePollsToSleep = 4096;  // before a queue with shadow doorbells asks for register writes
 constexpr u32 kAsleepShadowPolls = 64;
 constexpr u32 kRoundsPerHeadLook = 4096;
+constexpr u64 kVerifiedAtOnce = u64{1} << 20;
 
 }  // namespace
 
@@ -74,7 +76,13 @@ struct IoEngine::Data {
 };
 
 IoEngine::IoEngine(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent, u32 index)
-    : shared_(shared), dma_(space, agent, index), faults_(shared.faults), tracks_(shared.tracks()) {}
+    : shared_(shared),
+      dma_(space, agent, index),
+      faults_(shared.faults),
+      tracks_(shared.tracks()),
+      cached_(shared.config.media == ModelConfig::Media::file),
+      copies_entries_(shared.foreign_memory),
+      interrupts_(shared.interrupts.connected() ? &shared.interrupts : nullptr) {}
 
 bool IoEngine::poll() {
   set_up_.serve();
@@ -88,11 +96,10 @@ bool IoEngine::poll() {
     u32 n = new_entries(q);
     if (n == 0) continue;
     n = std::min({n, kBurst, q.entries - q.head});  // not past the ring's end
-    if (q.host == nullptr) {
+    if (q.host == nullptr || copies_entries_) {
       if (staging_.size() <= i) staging_.resize(i + 1);
       staging_[i].resize(kBurst);
-      if (!dma_.fetch(q.iova + u64{q.head} * kSqeBytes, staging_[i].data(), u64{n} * kSqeBytes))
-        return fail();
+      if (!fetch_entries(q, n, staging_[i].data())) return fail();
     } else {
       for (u32 ahead = 0; ahead < std::min(n, kPrefetch); ++ahead)
         __builtin_prefetch(q.host + q.head + ahead);
@@ -102,7 +109,8 @@ bool IoEngine::poll() {
   if (dma_.pending() && !dma_.commit()) return fail();
   for (const Fetched& f : fetched_) {
     SubmissionQueue& q = sqs_[f.sq];
-    const Sqe* entries = q.host != nullptr ? q.host + f.first : staging_[f.sq].data();
+    const bool in_place = q.host != nullptr && !copies_entries_;
+    const Sqe* entries = in_place ? q.host + f.first : staging_[f.sq].data();
     q.head = f.first + f.count == q.entries ? 0 : f.first + f.count;
     for (u32 i = 0; i < f.count; ++i) {
       // Another processor has written these lines, so each load would miss; prefetching hides all but the
@@ -115,13 +123,87 @@ bool IoEngine::poll() {
   // Data is moved before the completion that announces it.
   if (dma_.pending() && !dma_.commit()) return fail();
   for (const Done& d : done_) post(cqs_[d.cq], d.cqe);
+  if (interrupts_ != nullptr) [[unlikely]]
+    for (const Done& d : done_) cqs_[d.cq].fresh = true;
   const bool posted = !done_.empty();
   done_.clear();
   const bool late = !later_.empty() && post_due();
   bool unstalled = false;
   for (CompletionQueue& q : cqs_) unstalled = post_held(q) || unstalled;
   if (dma_.pending() && !dma_.commit()) return fail();
+  if (interrupts_ != nullptr) [[unlikely]]
+    raise_interrupts();
   return posted || late || unstalled || !fetched_.empty();
+}
+
+/// Behind everything that makes a round's entries visible.
+void IoEngine::raise_interrupts() {
+  const u32 rounds = interrupts_->rounds();
+  const bool again = rounds != again_seen_;
+  again_seen_ = rounds;
+  for (CompletionQueue& q : cqs_) {
+    if (q.vector < 0) continue;
+    if (again && !q.fresh) {
+      take_head(q);
+      q.fresh = q.head != q.tail;
+    }
+    if (!q.fresh) continue;
+    q.fresh = false;
+    interrupts_->raise(static_cast<u16>(q.vector));
+  }
+}
+
+bool IoEngine::fetch_entries(const SubmissionQueue& q, u32 n, Sqe* to) {
+  const u64 bytes = u64{n} * kSqeBytes;
+  const Iova from = q.iova + u64{q.head} * kSqeBytes;
+  if (!q.pages) return dma_.fetch(from, to, bytes);
+  for (u64 done = 0; done < bytes;) {
+    const u64 here = std::min(bytes - done, kModelPage - (from + done) % kModelPage);
+    if (!dma_.fetch(from + done, reinterpret_cast<u8*>(to) + done, here)) return false;
+    done += here;
+  }
+  return true;
+}
+
+void IoEngine::find_memory(CompletionQueue& q) {
+  q.ring = reinterpret_cast<Word16*>(find_ring(dma_, q.iova, u64{q.entries} * kCqeBytes, Access::write).host);
+  u8* const shadow = q.head_shadow != 0 ? dma_.host(q.head_shadow, sizeof(u32), Access::read) : nullptr;
+  q.bar = shadow == nullptr ? 1 : 0;
+  q.head_word = shadow != nullptr ? reinterpret_cast<const u32*>(shadow) : q.head_register;
+}
+
+void IoEngine::find_memory(SubmissionQueue& q) {
+  const RingMemory ring = find_ring(dma_, q.iova, u64{q.entries} * kSqeBytes, Access::read);
+  q.host = reinterpret_cast<const Sqe*>(ring.host);
+  q.pages = ring.pages;
+  q.tail_shadow = nullptr;
+  if (q.shadow == 0) return;
+  u8* const shadow = dma_.host(q.shadow, sizeof(u32), Access::read);
+  u8* const event = dma_.host(q.event, sizeof(u32), Access::write);
+  if (shadow == nullptr || event == nullptr) return;  // then the register alone rings
+  q.tail_shadow = reinterpret_cast<const u32*>(shadow);
+  q.eventidx = reinterpret_cast<u32*>(event);
+  q.last_register = load_relaxed(q.tail_register);
+  q.idle_polls = 0;
+  q.needs_register = false;
+}
+
+void IoEngine::find_queues() {
+  for (CompletionQueue& q : cqs_) find_memory(q);
+  for (SubmissionQueue& q : sqs_) find_memory(q);
+}
+
+void IoEngine::ring_in_memory(const QueueRequest& r) {
+  if (r.cqid != 0) {
+    SubmissionQueue* const q = find_sq(r.qid);
+    q->shadow = r.shadow;
+    q->event = r.eventidx;
+    find_memory(*q);
+  } else {
+    CompletionQueue* const q = find_cq(r.qid);
+    q->head_shadow = r.shadow;
+    find_memory(*q);
+  }
 }
 
 u32 IoEngine::read_tail(SubmissionQueue& q) {
@@ -161,13 +243,20 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
   if (!tracks_ || !ends_early(faults, q.qid, serial, q.outstanding.data(), e, o)) {
     Data data{*this};
     run_command(data, e, o);
+    if (o.status == status::invalid_opcode) [[unlikely]]
+      run_more(data, e, o);
+    if (cached_) write_through(e, o);
   } else if (o.injected.fault == Fault::removal) {
-    faults_.remove(shared_.presence);
+    if (faults_.remove(shared_.presence)) faults_.report(Fault::removal, q.qid, serial);
     return;
   }
   o.add_to(counters_);
+  if (o.status != status::success) [[unlikely]]
+    shared_.errors.add(q.qid, &e, o.status, lba_of(e));
   if (faults != nullptr) {
     if (o.happened) faults_.count(o.injected.fault);
+    if (o.happened || model::FaultDraw::of_completion(o.injected.fault))
+      faults_.report(o.injected.fault, q.qid, serial);
     if (o.stored) recent_writes_.add(lba_of(e), blocks_of(e));
   }
   const Cqe c = completion_of(e.cid, q.qid, q.head, o.status);
@@ -178,12 +267,68 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
   }
   u64 due = 0;
   if (shared_.link.limited()) {
-    const u64 bytes = u64{blocks_of(e)} * shared_.config.lba_bytes;
+    const u64 bytes = u64{blocks_of(e)} * shared_.shape.lba_bytes;
     due = shared_.link.finish_time(wall_ns(), bytes);
   }
   const model::CompletionReport t = faults_.apply_to_completion(o.injected, due, wall_ns);
   if (t.times == 0) set_outstanding(q.outstanding.data(), e.cid, true);
   for (u32 i = 0; i < t.times; ++i) complete(q, c, t.due_ns);
+}
+
+void IoEngine::write_through(const Sqe& e, Outcome& o) {
+  const auto op = static_cast<IoOpcode>(e.opcode);
+  if (o.status != status::success || (op != IoOpcode::write && op != IoOpcode::write_zeroes)) return;
+  if ((e.cdw12 & kForceUnitAccess) == 0 && !shared_.write_through.load(std::memory_order_relaxed)) return;
+  if (dma_.pending() && !dma_.commit()) o.status = status::data_transfer_error;
+  else if (const u64 block = shared_.shape.lba_bytes;
+           !shared_.media.flush(lba_of(e) * block, u64{blocks_of(e)} * block))
+    o.status = status::write_fault;
+}
+
+void IoEngine::run_more(Data& data, const Sqe& e, Outcome& o) {
+  const auto op = static_cast<IoOpcode>(e.opcode);
+  if (op != IoOpcode::dataset_management && op != IoOpcode::verify) return;
+  o.kind = Outcome::Kind::other;
+  if (e.nsid != 1) o.status = status::invalid_namespace;
+  else if (op == IoOpcode::verify) o.status = verify(data, e);
+  else o.status = deallocate(data, e);
+}
+
+u16 IoEngine::verify(Data& data, const Sqe& e) {
+  if (!shared_.shape.holds(lba_of(e), blocks_of(e))) return status::lba_out_of_range;
+  if (!data.keeps()) return status::success;
+  const u64 begin = lba_of(e) * shared_.shape.lba_bytes;
+  const u64 end = begin + u64{blocks_of(e)} * shared_.shape.lba_bytes;
+  for (u64 at = begin; at < end; at += kVerifiedAtOnce) {
+    const u64 here = std::min(kVerifiedAtOnce, end - at);
+    if (data.blocks(at, here, false) == nullptr || data.lost()) return status::unrecovered_read;
+  }
+  return status::success;
+}
+
+u16 IoEngine::deallocate(Data& data, const Sqe& e) {
+  struct Range {
+    u32 attributes;
+    u32 blocks;
+    u64 lba;
+  };
+  constexpr u32 kDeallocate = 4;  // in cdw11; the other attributes are hints
+  Range ranges[256];
+  const u32 n = (e.cdw10 & 0xff) + 1;
+  const u16 st = data.walk(e, n * sizeof(Range), Access::read, [&](Iova from, u64 at, u64 bytes) {
+    return data.take(reinterpret_cast<u8*>(ranges) + at, from, bytes);
+  });
+  if (st != status::success) return st;
+  if (dma_.pending() && !dma_.commit()) return status::data_transfer_error;
+  for (u32 i = 0; i < n; ++i)
+    if (ranges[i].blocks != 0 && !shared_.shape.holds(ranges[i].lba, ranges[i].blocks))
+      return status::lba_out_of_range;
+  if ((e.cdw11 & kDeallocate) == 0 || !data.keeps()) return status::success;
+  const u64 block = shared_.shape.lba_bytes;
+  for (u32 i = 0; i < n; ++i)
+    if (ranges[i].blocks != 0 && !shared_.media.deallocate(ranges[i].lba * block, ranges[i].blocks * block))
+      return status::write_fault;
+  return status::success;
 }
 
 bool IoEngine::read_list(Iova list, u32 qwords, u64* out) {
@@ -211,6 +356,7 @@ bool IoEngine::post_due() {
     Cqe c = l.cqe;
     c.sq_head = static_cast<u16>(sq->head);
     post(cqs_[sq->cq_index], c);
+    cqs_[sq->cq_index].fresh = true;
     any = true;
   }
   return any;
@@ -248,6 +394,7 @@ bool IoEngine::post_held(CompletionQueue& q) {
     write_entry(q, q.waiting.front());
     q.waiting.pop_front();
   }
+  if (any) q.fresh = true;
   return any;
 }
 
@@ -257,6 +404,12 @@ void IoEngine::write_entry(CompletionQueue& q, const Cqe& e) {
     return;
   }
   const Word16 w = q.next(e);
+  // Of a ring in pieces each entry lies in one of them; its last word goes last there, too.
+  if (u8* const at = dma_.host(q.iova + u64{q.tail} * kCqeBytes, sizeof w, Access::write); at != nullptr) {
+    store16_release(reinterpret_cast<Word16*>(at), w);
+    q.advance(1);
+    return;
+  }
   if (dma_.deliver(q.iova + u64{q.tail} * kCqeBytes, &w, sizeof w)) q.advance(1);
   else (void)fail();
 }
@@ -269,6 +422,12 @@ SubmissionQueue* IoEngine::find_sq(u16 qid) {
 CompletionQueue* IoEngine::find_cq(u16 qid) {
   const auto it = std::find_if(cqs_.begin(), cqs_.end(), [&](const auto& q) { return q.qid == qid; });
   return it == cqs_.end() ? nullptr : &*it;
+}
+
+void IoEngine::track() {
+  if (std::exchange(tracks_, true)) return;
+  // Whatever was fetched before has ended.
+  for (SubmissionQueue& q : sqs_) q.outstanding.assign(kCidWords, 0);
 }
 
 void IoEngine::add(CompletionQueue q) {
@@ -292,6 +451,7 @@ void IoEngine::delete_sq(u16 qid) {
     for (u64 bits = q->outstanding[word]; bits != 0; bits &= bits - 1) {
       const auto cid = static_cast<u16>(word * 64 + static_cast<u32>(std::countr_zero(bits)));
       post(cqs_[q->cq_index], aborted_completion(cid, qid, q->head, status::sq_deleted));
+      cqs_[q->cq_index].fresh = true;
     }
   }
   if (dma_.pending()) (void)dma_.commit();
@@ -310,6 +470,7 @@ bool IoEngine::abort(u16 sqid, u16 cid) {
   set_outstanding(q->outstanding.data(), cid, false);
   later_.erase_if([&](const Later& l) { return l.sqid == sqid && l.cqe.cid == cid; });
   post(cqs_[q->cq_index], aborted_completion(cid, sqid, q->head, status::abort_requested));
+  cqs_[q->cq_index].fresh = true;
   if (dma_.pending()) (void)dma_.commit();
   return true;
 }

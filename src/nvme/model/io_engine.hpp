@@ -16,7 +16,9 @@
 #include "model/due_heap.hpp"
 #include "model/shared.hpp"
 #include "nvme/model/cids.hpp"
-#include "nvme/model/io_totals.hpp"
+#include "nvme/model/error_log.hpp"
+#include "nvme/model/interrupts.hpp"
+#include "nvme/model/io_service.hpp"
 #include "nvme/model/media.hpp"
 #include "nvme/model/transfer.hpp"
 
@@ -29,6 +31,10 @@ struct ModelShared : model::Shared<ModelConfig> {
   std::atomic<bool> fatal{false};               ///< an engine cannot reach its queues: CSTS.CFS until a reset
   std::atomic<u64> invalid_doorbell_values{0};  ///< values outside what the queue allows
   std::atomic<u64> unknown_doorbells{0};        ///< writes to doorbells of queues that do not exist
+  std::atomic<bool> write_through{false};       ///< the host has turned the volatile write cache off
+  bool foreign_memory = false;  ///< others write to queues meanwhile; as it was before the first engine
+  Interrupts interrupts;
+  ErrorLog errors;
   /// Completions can come later than their commands end, so cids are tracked.
   [[nodiscard]] bool tracks() const { return link.limited() || faults.active(); }
   explicit ModelShared(const ModelConfig& c)
@@ -37,13 +43,17 @@ struct ModelShared : model::Shared<ModelConfig> {
 
 /// Counters of one engine.
 struct EngineCounters {
-  model::Count reads, writes, others, bytes, errors, cq_full;
+  model::Count reads, writes, others, read_bytes, written_bytes, errors, cq_full;
 };
 
 struct CompletionQueue : CqRing {
   CompletionQueue() : CqRing{} { phase = 1; }
   u16 qid = 0;
+  bool fresh = false;  ///< entries were written for which no interrupt was raised yet
+  int vector = -1;     ///< of its interrupts; -1: it is polled
   Iova iova = 0;
+  Iova head_shadow = 0;  ///< the word of a shadow doorbell buffer, 0: none
+  const u32* head_register = nullptr;
   std::deque<Cqe> waiting;  ///< completions held while the queue is full
 };
 
@@ -52,7 +62,10 @@ struct SubmissionQueue : SqRing {
   u16 cqid = 0;
   u32 cq_index = 0;  ///< of cqid among the engine's completion queues
   Iova iova = 0;
-  const Sqe* host = nullptr;
+  const Sqe* host = nullptr;  ///< null where it does not lie in one piece of host memory
+  bool pages = false;         ///< each page is a mapping of its own
+  Iova shadow = 0;            ///< the words of shadow doorbell buffers, 0: none
+  Iova event = 0;
   const u32* tail_register = nullptr;
   const u32* tail_shadow = nullptr;
   u32* eventidx = nullptr;
@@ -82,15 +95,24 @@ class IoEngine {
   /// Ends the queue's commands with "aborted: SQ deletion", then forgets the queue.
   void delete_sq(u16 qid);
   void delete_cq(u16 qid);
+  /// From now on the queue's doorbell lies in shadow doorbell buffers.
+  void ring_in_memory(const QueueRequest& r);
+  /// Finds a queue's memory and doorbells in what is mapped now.
+  void find_memory(CompletionQueue& q);
+  void find_memory(SubmissionQueue& q);
+  /// The same for every queue that was added.
+  void find_queues();
   /// True if the command was still outstanding and has been completed as aborted.
   bool abort(u16 sqid, u16 cid);
   /// Controller reset: drops everything outstanding without a completion.
   void drop_all();
+  /// From now on completions can come later than their commands end: faults have been switched on.
+  void track();
 
   [[nodiscard]] IoTotals totals() const {
     const EngineCounters& c = counters_;
-    return {c.reads.value(),  c.writes.value(),  c.others.value(), c.bytes.value(),
-            c.errors.value(), c.cq_full.value(), dma_.faults()};
+    return {c.reads.value(),         c.writes.value(), c.others.value(),  c.read_bytes.value(),
+            c.written_bytes.value(), c.errors.value(), c.cq_full.value(), dma_.faults()};
   }
   [[nodiscard]] model::DmaEngine& dma() { return dma_; }
 
@@ -109,6 +131,14 @@ class IoEngine {
   [[nodiscard]] u32 read_tail(SubmissionQueue& q);
   [[nodiscard]] u32 new_entries(SubmissionQueue& q);
   void execute(SubmissionQueue& q, const Sqe& e);
+  [[nodiscard]] bool fetch_entries(const SubmissionQueue& q, u32 n, Sqe* to);
+  /// Dataset Management and Verify, which a kernel does not have.
+  void run_more(Data& data, const Sqe& e, Outcome& o);
+  u16 verify(Data& data, const Sqe& e);
+  u16 deallocate(Data& data, const Sqe& e);
+  /// Puts what a command has written on the media, if the host wants that before the completion.
+  void write_through(const Sqe& e, Outcome& o);
+  void raise_interrupts();
   bool read_list(Iova list, u32 qwords, u64* out);
   void complete(SubmissionQueue& q, const Cqe& e, u64 due_ns);
   void post(CompletionQueue& q, const Cqe& e);
@@ -124,6 +154,10 @@ class IoEngine {
   model::DmaEngine dma_;
   model::FaultInjector& faults_;
   bool tracks_;
+  bool cached_;             ///< media keep writes in a volatile cache
+  bool copies_entries_;     ///< before it looks at them
+  Interrupts* interrupts_;  ///< null: nobody takes any
+  u32 again_seen_ = 0;
   std::vector<SubmissionQueue> sqs_;
   std::vector<CompletionQueue> cqs_;
   u32 rounds_ = 0;

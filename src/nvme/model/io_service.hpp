@@ -7,6 +7,8 @@
 
 #include <doorbell/address_space.hpp>
 
+#include <functional>
+
 #include "nvme/model/io_totals.hpp"
 
 namespace doorbell::nvme {
@@ -17,6 +19,7 @@ struct QueueRequest {
   u16 cqid = 0;
   u32 entries = 0;
   Iova iova = 0;
+  int vector = -1;    ///< of a completion queue's interrupts; -1: none
   u64 doorbell = 0;   ///< where its doorbell lies in the BAR
   Iova shadow = 0;    ///< its word in the shadow doorbell buffer; 0: none
   Iova eventidx = 0;  ///< its word in the event index buffer; 0: none
@@ -32,10 +35,19 @@ class IoService {
   /// Ends the queue's commands with "aborted: SQ deletion", then forgets the queue.
   virtual void delete_sq(u16 qid, u16 cqid) = 0;
   virtual void delete_cq(u16 qid) = 0;
+  /// From now on the doorbell of a queue that exists lies in shadow doorbell buffers too, where its value is
+  /// already. With `cqid` it is a submission queue.
+  virtual void ring_in_memory(const QueueRequest& q) = 0;
   /// True if the command was still outstanding and has been completed as aborted.
   [[nodiscard]] virtual bool abort(u16 sqid, u16 cqid, u16 cid) = 0;
   /// Controller reset: drops everything outstanding without a completion.
   virtual void drop_all() = 0;
+  /// Faults have been switched on, where there were none. A kernel has those that it was started with.
+  virtual void track() {}
+  /// Runs `work` while no command is executed and no completion is written; then finds the memory of every
+  /// queue anew. False: this service cannot. The admin queue's thread, or a thread that is none of the
+  /// device's while that one waits.
+  [[nodiscard]] virtual bool pause(const std::function<void()>& work) = 0;
   [[nodiscard]] virtual IoTotals totals() = 0;
 };
 

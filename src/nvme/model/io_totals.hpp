@@ -9,7 +9,9 @@
 namespace doorbell::nvme {
 
 struct IoTotals {
-  u64 reads = 0, writes = 0, others = 0, bytes = 0, errors = 0, cq_full = 0, dma_faults = 0;
+  u64 reads = 0, writes = 0, others = 0, read_bytes = 0, written_bytes = 0, errors = 0, cq_full = 0,
+      dma_faults = 0;
+  [[nodiscard]] u64 bytes() const { return read_bytes + written_bytes; }
 
   /// Calls each(a, b) for each number of `a` and the same one of `b`.
   template <class A, class B, class Each>
@@ -17,7 +19,8 @@ struct IoTotals {
     each(a.reads, b.reads);
     each(a.writes, b.writes);
     each(a.others, b.others);
-    each(a.bytes, b.bytes);
+    each(a.read_bytes, b.read_bytes);
+    each(a.written_bytes, b.written_bytes);
     each(a.errors, b.errors);
     each(a.cq_full, b.cq_full);
     each(a.dma_faults, b.dma_faults);

@@ -222,6 +222,16 @@ void KernelService::delete_cq(u16 qid) {
   remove(ServerOrder::Kind::delete_cq, server, servers_[server].cqs, qid);
 }
 
+void KernelService::ring_in_memory(const QueueRequest& r) {
+  using Kind = ServerOrder::Kind;
+  const bool sq = r.cqid != 0;
+  const u32 server = server_of_cq(sq ? r.cqid : r.qid);
+  ServerOrder order{.kind = sq ? Kind::move_sq_doorbell : Kind::move_cq_doorbell};
+  order.slot = slot_of(sq ? servers_[server].sqs : servers_[server].cqs, r.qid);
+  order.doorbell = doorbell_word(r);
+  add(server, order, order.slot != kServedQueues && order.doorbell != nullptr);
+}
+
 bool KernelService::abort(u16 sqid, u16 cqid, u16 cid) {
   const u32 server = server_of_cq(cqid);
   const u32 slot = slot_of(servers_[server].sqs, sqid);

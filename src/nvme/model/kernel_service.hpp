@@ -31,8 +31,10 @@ class KernelService final : public IoService {
   void add_sq(const QueueRequest& r) override;
   void delete_sq(u16 qid, u16 cqid) override;
   void delete_cq(u16 qid) override;
+  void ring_in_memory(const QueueRequest& q) override;
   [[nodiscard]] bool abort(u16 sqid, u16 cqid, u16 cid) override;
   void drop_all() override;
+  [[nodiscard]] bool pause(const std::function<void()>&) override { return false; }
   [[nodiscard]] IoTotals totals() override;
 
   /// Passes on what the servers found wrong by themselves. Called all the time by the admin queue's thread.

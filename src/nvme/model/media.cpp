@@ -219,4 +219,51 @@ bool Media::flush() {
   return bytes == 0 || msync(base_, bytes, MS_SYNC) == 0;
 }
 
+bool Media::flush(u64 offset, u64 bytes) {
+  if (!file_) return true;
+  if (lost()) return false;
+  const u64 begin = offset / kPage * kPage;
+  return msync(base_ + begin, offset + bytes - begin, MS_SYNC) == 0;
+}
+
+bool Media::deallocate(u64 offset, u64 bytes) {
+  if (base_ == nullptr) return true;
+  if (!file_) {
+    // Whole pages go back to the system, which gives zeros for them. Small ranges are not worth the call.
+    const u64 first = (offset + kPage - 1) / kPage * kPage, end = (offset + bytes) / kPage * kPage;
+    if (bytes < kSmallestPart || madvise(base_ + first, end - first, MADV_DONTNEED) != 0) {
+      std::memset(base_ + offset, 0, bytes);
+    } else {
+      std::memset(base_ + offset, 0, first - offset);
+      std::memset(base_ + end, 0, offset + bytes - end);
+    }
+    return true;
+  }
+  if (read_only_ || !writes_ || lost()) return false;
+  if (!exists()) return true;
+  for (u64 at = offset, end = offset + bytes; at < end;) {
+    const u64 part = at / part_bytes_, part_end = std::min((part + 1) * part_bytes_, capacity_);
+    const u64 here = std::min(end, part_end) - at;
+    const bool whole = at == part * part_bytes_ && here == part_end - at;
+    // A store to a page without space can end the process: what had its space keeps it, or the part is
+    // reserved anew before its next store.
+    if ((whole || !has_space(at, here)) && punch(at, here)) set_unreserved(part);
+    else if (reserve(at, here)) std::memset(base_ + at, 0, here);
+    else return false;
+    at += here;
+  }
+  return !lost();
+}
+
+bool Media::exists() const {
+  const std::scoped_lock lock(mutex_);
+  return fd_.get() >= 0;
+}
+
+bool Media::punch(u64 offset, u64 bytes) {
+  const std::scoped_lock lock(mutex_);
+  return fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                   static_cast<off_t>(bytes)) == 0;
+}
+
 }  // namespace doorbell::nvme

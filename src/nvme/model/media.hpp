@@ -57,6 +57,12 @@ class Media {
 
   /// Makes earlier writes survive a power loss. False if the file system refuses.
   [[nodiscard]] bool flush();
+  /// The same of `bytes` at `offset`.
+  [[nodiscard]] bool flush(u64 offset, u64 bytes);
+
+  /// Gives up what is kept of `bytes` at `offset`, which read as zeros then. A file gives back whole parts
+  /// and keeps space that it has of others. False: it may not be written. Any thread.
+  [[nodiscard]] bool deallocate(u64 offset, u64 bytes);
 
  private:
   [[nodiscard]] bool has_space(u64 offset, u64 bytes) const {
@@ -65,12 +71,17 @@ class Media {
     return true;
   }
   void note_space();
+  void set_unreserved(u64 part) {
+    reserved_[part / 64].fetch_and(~(u64{1} << (part % 64)), std::memory_order_release);
+  }
   void set_reserved(u64 part) {
     reserved_[part / 64].fetch_or(u64{1} << (part % 64), std::memory_order_release);
   }
   bool reserve_slowly(u64 offset, u64 bytes);
   bool make_space(u64 offset, u64 bytes);
   bool grow();
+  [[nodiscard]] bool exists() const;
+  bool punch(u64 offset, u64 bytes);
   void map_file(u64 bytes);
 
   u8* base_ = nullptr;

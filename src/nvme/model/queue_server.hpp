@@ -153,6 +153,15 @@ class QueueServer {
       case Kind::delete_cq:
         if (warp_.lane() == 0) m_.cq[order.slot].entries = 0;
         break;
+      case Kind::move_sq_doorbell:
+        if (warp_.lane() == 0) m_.sq[order.slot].tail_word = order.doorbell;
+        break;
+      case Kind::move_cq_doorbell:
+        if (warp_.lane() == 0) {
+          m_.cq[order.slot].head_word = order.doorbell;
+          m_.cq[order.slot].bar = 0;
+        }
+        break;
       case Kind::abort:
         result = abort(order.slot, order.cid) ? 1 : 0;
         break;

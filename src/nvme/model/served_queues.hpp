@@ -63,12 +63,25 @@ struct ServedSq : SqRing {
 };
 
 struct ServerOrder {
-  enum class Kind : u32 { ranges, add_cq, add_sq, delete_sq, delete_cq, abort, drop_all, save, end };
+  enum class Kind : u32 {
+    ranges,
+    add_cq,
+    add_sq,
+    delete_sq,
+    delete_cq,
+    move_sq_doorbell,  ///< to `doorbell`, which is no register of the BAR
+    move_cq_doorbell,
+    abort,
+    drop_all,
+    save,
+    end
+  };
   Kind kind = Kind::end;
   u32 slot = 0;  ///< of the queue
   u16 cid = 0;   ///< for abort
   u32 range_count = 0;
   const ServedRange* ranges = nullptr;
+  const u32* doorbell = nullptr;
   ServedCq cq = {};
   ServedSq sq = {};
 };

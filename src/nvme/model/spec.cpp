@@ -44,6 +44,16 @@ options::OptionTable model_keys() {
          .choices = {"on", "off"},
          .help = "offer shadow doorbells (Doorbell Buffer Config)",
          .into = {"on", &ModelConfig::shadow_doorbells}});
+  t.add({.name = "format",
+         .default_text = "off",
+         .choices = {"on", "off"},
+         .help = "carry out Format NVM and Sanitize, which make all blocks zeros; off: they are refused",
+         .into = {"on", &ModelConfig::format}});
+  t.add({.name = "serial",
+         .metavar = "TEXT",
+         .default_text = "DOORBELL-MODEL-1",
+         .help = "serial number, 1 to 20 printable characters; names of the controller and its namespace "
+                 "follow from it"});
   t.add(model::engine_key("I/O queues"));
   t.add(model::delay_key("a completion"));
   return t;
@@ -69,7 +79,14 @@ ModelConfig parse_model_spec(const std::string& spec, const std::string& control
   if (c.lba_bytes != 512 && c.lba_bytes != 4096)
     throw Error(title + ": lba", fmt::format("{} is not one of 512, 4096", c.lba_bytes));
   c.capacity_given = o.given("capacity");
+  c.serial = o.text("serial");
+  if (c.serial.empty() || c.serial.size() > identify::serial_bytes ||
+      !std::ranges::all_of(c.serial, [](char x) { return x > ' ' && x < 0x7f; }))
+    throw Error(title + ": serial", fmt::format("'{}' is not 1 to {} printable characters without spaces",
+                                                c.serial, identify::serial_bytes));
   using Engine = ModelConfig::Engine;
+  if (c.engine != Engine::cpu && c.format)
+    throw Error(title + ": format", fmt::format("engine={} cannot format; engine=cpu can", o.text("engine")));
   if (c.engine != Engine::cpu && c.media == ModelConfig::Media::file)
     throw Error(
         title + ": engine",

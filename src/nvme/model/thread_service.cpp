@@ -20,15 +20,14 @@ void ThreadService::on_engine(IoEngine& engine, const std::function<void()>& wor
 void ThreadService::add_cq(const QueueRequest& r) {
   IoEngine& engine = engine_of_cq(r.qid);
   on_engine(engine, [&] {
-    model::DmaEngine& dma = engine.dma();
     CompletionQueue q;
     q.qid = r.qid;
     q.entries = r.entries;
+    q.vector = r.vector;
     q.iova = r.iova;
-    q.ring = reinterpret_cast<Word16*>(dma.host(r.iova, u64{r.entries} * kCqeBytes, Access::write));
-    u8* const shadow = r.shadow != 0 ? dma.host(r.shadow, 4, Access::read) : nullptr;
-    q.bar = shadow == nullptr ? 1 : 0;
-    q.head_word = reinterpret_cast<const u32*>(shadow != nullptr ? shadow : registers_ + r.doorbell);
+    q.head_shadow = r.shadow;
+    q.head_register = reinterpret_cast<const u32*>(registers_ + r.doorbell);
+    engine.find_memory(q);
     engine.add(std::move(q));
   });
 }
@@ -36,18 +35,15 @@ void ThreadService::add_cq(const QueueRequest& r) {
 void ThreadService::add_sq(const QueueRequest& r) {
   IoEngine& engine = engine_of_cq(r.cqid);
   on_engine(engine, [&] {
-    model::DmaEngine& dma = engine.dma();
     SubmissionQueue q;
     q.qid = r.qid;
     q.cqid = r.cqid;
     q.entries = r.entries;
     q.iova = r.iova;
-    q.host = reinterpret_cast<const Sqe*>(dma.host(r.iova, u64{r.entries} * kSqeBytes, Access::read));
+    q.shadow = r.shadow;
+    q.event = r.eventidx;
     q.tail_register = reinterpret_cast<const u32*>(registers_ + r.doorbell);
-    if (r.shadow != 0) {
-      q.tail_shadow = reinterpret_cast<const u32*>(dma.host(r.shadow, 4, Access::read));
-      q.eventidx = reinterpret_cast<u32*>(dma.host(r.eventidx, 4, Access::write));
-    }
+    engine.find_memory(q);
     engine.add(std::move(q));
   });
 }
@@ -60,6 +56,30 @@ void ThreadService::delete_sq(u16 qid, u16 cqid) {
 void ThreadService::delete_cq(u16 qid) {
   IoEngine& engine = engine_of_cq(qid);
   on_engine(engine, [&] { engine.delete_cq(qid); });
+}
+
+void ThreadService::ring_in_memory(const QueueRequest& r) {
+  IoEngine& engine = engine_of_cq(r.cqid != 0 ? r.cqid : r.qid);
+  on_engine(engine, [&] { engine.ring_in_memory(r); });
+}
+
+/// Each engine's thread waits for the next one's, the last one does the work.
+void ThreadService::with_held(std::size_t next, const std::function<void()>& work) {
+  if (next == engines_.size()) {
+    work();
+    for (const auto& engine : engines_) engine->find_queues();
+    return;
+  }
+  engines_[next]->run_between_rounds([&] { with_held(next + 1, work); });
+}
+
+bool ThreadService::pause(const std::function<void()>& work) {
+  with_held(1, work);  // the first engine's thread is the caller
+  return true;
+}
+
+void ThreadService::track() {
+  for (const auto& engine : engines_) on_engine(*engine, [&] { engine->track(); });
 }
 
 bool ThreadService::abort(u16 sqid, u16 cqid, u16 cid) {

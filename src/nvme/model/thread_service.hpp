@@ -27,13 +27,17 @@ class ThreadService final : public IoService {
   void add_sq(const QueueRequest& r) override;
   void delete_sq(u16 qid, u16 cqid) override;
   void delete_cq(u16 qid) override;
+  void ring_in_memory(const QueueRequest& q) override;
   [[nodiscard]] bool abort(u16 sqid, u16 cqid, u16 cid) override;
   void drop_all() override;
+  void track() override;
+  [[nodiscard]] bool pause(const std::function<void()>& work) override;
   [[nodiscard]] IoTotals totals() override;
 
  private:
   [[nodiscard]] IoEngine& engine_of_cq(u16 cqid) { return *engines_[(cqid - 1u) % engines_.size()]; }
   void on_engine(IoEngine& engine, const std::function<void()>& work);
+  void with_held(std::size_t next, const std::function<void()>& work);
 
   u8* registers_;
   std::vector<std::unique_ptr<IoEngine>> engines_;

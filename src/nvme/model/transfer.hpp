@@ -30,7 +30,10 @@ struct Outcome {
     if (kind == Kind::read) c.reads += 1;
     if (kind == Kind::write) c.writes += 1;
     if (kind == Kind::other) c.others += 1;
-    if (bytes != 0) c.bytes += bytes;
+    if (bytes != 0) {
+      if (kind == Kind::write) c.written_bytes += bytes;
+      else c.read_bytes += bytes;
+    }
     if (status != status::success) c.errors += 1;
   }
 };

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Memory that a QEMU process shares: one sparse memfd, of which regions are pieces.
+// Memory that a QEMU process shares.
 #pragma once
 
 #include <doorbell/address_space.hpp>
 
-#include <map>
 #include <memory>
-#include <mutex>
+
+#include "memory/shared_arena.hpp"
 
 namespace doorbell::nvme {
 
@@ -22,28 +22,14 @@ class QemuMemory final : public AddressSpace {
   void unmap(Iova) noexcept override {}
   [[nodiscard]] Region allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) override;
 
-  [[nodiscard]] int fd() const { return arena_->fd; }
-  [[nodiscard]] u8* base() const { return arena_->base; }
-  [[nodiscard]] u64 bytes() const { return arena_->bytes; }
+  [[nodiscard]] int fd() const { return arena_->fd(); }
+  [[nodiscard]] u8* base() const { return arena_->base(); }
+  [[nodiscard]] u64 bytes() const { return arena_->bytes(); }
   /// True when all of [at, at + n) may be read through its address.
   [[nodiscard]] bool holds(Iova at, u64 n) const;
 
  private:
-  /// Outlives the space while regions of it do.
-  struct Arena {
-    Arena();
-    ~Arena();
-    Arena(const Arena&) = delete;
-    Arena& operator=(const Arena&) = delete;
-    u8* take(u64 bytes);
-    void give_back(u8* at, u64 bytes);
-    int fd = -1;
-    u8* base = nullptr;
-    u64 bytes = 0;
-    std::mutex mutex;
-    std::map<u64, u64> free;  ///< offset: bytes
-  };
-  std::shared_ptr<Arena> arena_;
+  std::shared_ptr<SharedArena> arena_;
 };
 
 }  // namespace doorbell::nvme

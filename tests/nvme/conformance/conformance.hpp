@@ -32,6 +32,9 @@ enum Need : unsigned {
   keeps_events = 1u << 11,    ///< an event waits until there is a request for it
   prp_low_bits = 1u << 12,    ///< refuses data that is not dword aligned and lists not qword aligned
   named_statuses = 1u << 13,  ///< refusals carry the status that the specification names, not a neighbour
+  identify_lists = 1u << 14,  ///< Identify has lists of controllers, and pages by command set
+  admin_extras = 1u << 15,    ///< what the model has beyond the musts: features, log pages, events, counts
+  io_errors = 1u << 16,       ///< the error log has entries of I/O commands
 };
 
 /// A controller under test.

@@ -522,7 +522,8 @@ std::vector<Case> controller_cases() {
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> v = controller_cases();
-    for (const auto& more : {event_cases(), queue_cases()}) v.insert(v.end(), more.begin(), more.end());
+    for (const auto& more : {event_cases(), queue_cases(), driver_cases(), driver_queue_cases()})
+      v.insert(v.end(), more.begin(), more.end());
     return v;
   }();
   return all;

@@ -28,7 +28,7 @@ void PrintTo(const Subject& s, std::ostream* out) {
 }
 
 /// The features of QEMU's controller beyond the musts; docs/nvme.md explains what is missing here.
-constexpr unsigned kQemuHas = slow | doorbell_events | shadow | mdts;
+constexpr unsigned kQemuHas = slow | doorbell_events | shadow | mdts | identify_lists;
 
 /// A real controller is held to the musts alone; what it answers to the rest is its own affair.
 bool is_qemu(const std::string& spec) {

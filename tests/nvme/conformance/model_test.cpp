@@ -43,7 +43,7 @@ const Configuration kConfigurations[] = {
     {"Default", "capacity=64Mi"},
     {"Blocks4096", "lba=4096,capacity=64Mi,stride=4,threads=3,formats=40"},
     {"ChainedLists", "capacity=64Mi,mdts=10,threads=2,stride=1,entries=256"},
-    {"KernelCode", "capacity=64Mi,mdts=10,threads=2,engine=kernel-on-cpu"},
+    {"KernelCode", "capacity=64Mi,mdts=10,threads=2,engine=kernel-on-cpu", io_errors},
 };
 
 INSTANTIATE_TEST_SUITE_P(Model, Conformance,

@@ -88,5 +88,7 @@ inline bool all_are(u8 value, const u8* at, u64 n) {
 [[nodiscard]] std::vector<Case> controller_cases();
 [[nodiscard]] std::vector<Case> event_cases();
 [[nodiscard]] std::vector<Case> queue_cases();
+[[nodiscard]] std::vector<Case> driver_cases();
+[[nodiscard]] std::vector<Case> driver_queue_cases();
 
 }  // namespace doorbell::nvme::conformance
