@@ -80,8 +80,7 @@ IoEngine::IoEngine(ModelShared& shared, const SoftwareAddressSpace& space, model
       dma_(space, agent, index),
       faults_(shared.faults),
       tracks_(shared.tracks()),
-      cached_(shared.config.media == ModelConfig::Media::file),
-      copies_entries_(shared.foreign_memory),
+      settle_all_(shared.config.media == ModelConfig::Media::file ? 0xffff : 0),
       interrupts_(shared.interrupts.connected() ? &shared.interrupts : nullptr) {}
 
 bool IoEngine::poll() {
@@ -96,7 +95,7 @@ bool IoEngine::poll() {
     u32 n = new_entries(q);
     if (n == 0) continue;
     n = std::min({n, kBurst, q.entries - q.head});  // not past the ring's end
-    if (q.host == nullptr || copies_entries_) {
+    if (q.host == nullptr) {
       if (staging_.size() <= i) staging_.resize(i + 1);
       staging_[i].resize(kBurst);
       if (!fetch_entries(q, n, staging_[i].data())) return fail();
@@ -109,8 +108,7 @@ bool IoEngine::poll() {
   if (dma_.pending() && !dma_.commit()) return fail();
   for (const Fetched& f : fetched_) {
     SubmissionQueue& q = sqs_[f.sq];
-    const bool in_place = q.host != nullptr && !copies_entries_;
-    const Sqe* entries = in_place ? q.host + f.first : staging_[f.sq].data();
+    const Sqe* entries = q.host != nullptr ? q.host + f.first : staging_[f.sq].data();
     q.head = f.first + f.count == q.entries ? 0 : f.first + f.count;
     for (u32 i = 0; i < f.count; ++i) {
       // Another processor has written these lines, so each load would miss; prefetching hides all but the
@@ -123,21 +121,20 @@ bool IoEngine::poll() {
   // Data is moved before the completion that announces it.
   if (dma_.pending() && !dma_.commit()) return fail();
   for (const Done& d : done_) post(cqs_[d.cq], d.cqe);
-  if (interrupts_ != nullptr) [[unlikely]]
-    for (const Done& d : done_) cqs_[d.cq].fresh = true;
   const bool posted = !done_.empty();
-  done_.clear();
   const bool late = !later_.empty() && post_due();
   bool unstalled = false;
   for (CompletionQueue& q : cqs_) unstalled = post_held(q) || unstalled;
   if (dma_.pending() && !dma_.commit()) return fail();
   if (interrupts_ != nullptr) [[unlikely]]
     raise_interrupts();
+  done_.clear();
   return posted || late || unstalled || !fetched_.empty();
 }
 
 /// Behind everything that makes a round's entries visible.
-void IoEngine::raise_interrupts() {
+[[gnu::noinline]] void IoEngine::raise_interrupts() {
+  for (const Done& d : done_) cqs_[d.cq].fresh = true;
   const u32 rounds = interrupts_->rounds();
   const bool again = rounds != again_seen_;
   again_seen_ = rounds;
@@ -153,7 +150,7 @@ void IoEngine::raise_interrupts() {
   }
 }
 
-bool IoEngine::fetch_entries(const SubmissionQueue& q, u32 n, Sqe* to) {
+[[gnu::noinline]] bool IoEngine::fetch_entries(const SubmissionQueue& q, u32 n, Sqe* to) {
   const u64 bytes = u64{n} * kSqeBytes;
   const Iova from = q.iova + u64{q.head} * kSqeBytes;
   if (!q.pages) return dma_.fetch(from, to, bytes);
@@ -174,7 +171,8 @@ void IoEngine::find_memory(CompletionQueue& q) {
 
 void IoEngine::find_memory(SubmissionQueue& q) {
   const RingMemory ring = find_ring(dma_, q.iova, u64{q.entries} * kSqeBytes, Access::read);
-  q.host = reinterpret_cast<const Sqe*>(ring.host);
+  // Entries that others can change meanwhile are copied before they are looked at.
+  q.host = shared_.foreign_memory ? nullptr : reinterpret_cast<const Sqe*>(ring.host);
   q.pages = ring.pages;
   q.tail_shadow = nullptr;
   if (q.shadow == 0) return;
@@ -243,16 +241,13 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
   if (!tracks_ || !ends_early(faults, q.qid, serial, q.outstanding.data(), e, o)) {
     Data data{*this};
     run_command(data, e, o);
-    if (o.status == status::invalid_opcode) [[unlikely]]
-      run_more(data, e, o);
-    if (cached_) write_through(e, o);
   } else if (o.injected.fault == Fault::removal) {
     if (faults_.remove(shared_.presence)) faults_.report(Fault::removal, q.qid, serial);
     return;
   }
-  o.add_to(counters_);
-  if (o.status != status::success) [[unlikely]]
-    shared_.errors.add(q.qid, &e, o.status, lba_of(e));
+  if ((o.status | settle_all_) != status::success) [[unlikely]]
+    o = settle(q, e, o);
+  o.add_work_to(counters_);
   if (faults != nullptr) {
     if (o.happened) faults_.count(o.injected.fault);
     if (o.happened || model::FaultDraw::of_completion(o.injected.fault))
@@ -273,6 +268,19 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
   const model::CompletionReport t = faults_.apply_to_completion(o.injected, due, wall_ns);
   if (t.times == 0) set_outstanding(q.outstanding.data(), e.cid, true);
   for (u32 i = 0; i < t.times; ++i) complete(q, c, t.due_ns);
+}
+
+/// By value: what is passed by reference is kept in memory for every command.
+[[gnu::cold, gnu::noinline]] Outcome IoEngine::settle(const SubmissionQueue& q, const Sqe& e, Outcome o) {
+  if (o.status == status::invalid_opcode) {
+    Data data{*this};
+    run_more(data, e, o);
+  }
+  if (settle_all_ != 0) write_through(e, o);
+  if (o.status == status::success) return o;
+  counters_.errors += 1;
+  shared_.errors.add(q.qid, &e, o.status, lba_of(e));
+  return o;
 }
 
 void IoEngine::write_through(const Sqe& e, Outcome& o) {
@@ -393,8 +401,8 @@ bool IoEngine::post_held(CompletionQueue& q) {
   for (; !q.waiting.empty() && !full(q); any = true) {
     write_entry(q, q.waiting.front());
     q.waiting.pop_front();
+    q.fresh = true;
   }
-  if (any) q.fresh = true;
   return any;
 }
 

@@ -132,6 +132,8 @@ class IoEngine {
   [[nodiscard]] u32 new_entries(SubmissionQueue& q);
   void execute(SubmissionQueue& q, const Sqe& e);
   [[nodiscard]] bool fetch_entries(const SubmissionQueue& q, u32 n, Sqe* to);
+  /// What follows a command that has failed, or whose media have a cache.
+  Outcome settle(const SubmissionQueue& q, const Sqe& e, Outcome o);
   /// Dataset Management and Verify, which a kernel does not have.
   void run_more(Data& data, const Sqe& e, Outcome& o);
   u16 verify(Data& data, const Sqe& e);
@@ -154,8 +156,7 @@ class IoEngine {
   model::DmaEngine dma_;
   model::FaultInjector& faults_;
   bool tracks_;
-  bool cached_;             ///< media keep writes in a volatile cache
-  bool copies_entries_;     ///< before it looks at them
+  u16 settle_all_;          ///< not 0: media keep writes in a volatile cache
   Interrupts* interrupts_;  ///< null: nobody takes any
   u32 again_seen_ = 0;
   std::vector<SubmissionQueue> sqs_;

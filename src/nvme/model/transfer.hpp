@@ -27,14 +27,20 @@ struct Outcome {
   /// `Counts` has the members of IoTotals.
   template <class Counts>
   DOORBELL_INLINE void add_to(Counts& c) const {
-    if (kind == Kind::read) c.reads += 1;
-    if (kind == Kind::write) c.writes += 1;
-    if (kind == Kind::other) c.others += 1;
-    if (bytes != 0) {
-      if (kind == Kind::write) c.written_bytes += bytes;
-      else c.read_bytes += bytes;
-    }
+    add_work_to(c);
     if (status != status::success) c.errors += 1;
+  }
+  /// All but whether it has failed.
+  template <class Counts>
+  DOORBELL_INLINE void add_work_to(Counts& c) const {
+    if (kind == Kind::write) {
+      c.writes += 1;
+      if (bytes != 0) c.written_bytes += bytes;
+    } else {
+      if (kind == Kind::read) c.reads += 1;
+      else if (kind == Kind::other) c.others += 1;
+      if (bytes != 0) c.read_bytes += bytes;
+    }
   }
 };
 
