@@ -108,8 +108,7 @@ bool AdminProcessor::take_command() {
   if (sq_.host != nullptr) {
     std::memcpy(&e, sq_.host + sq_.head, sizeof e);
   } else if (!dma_.fetch(sq_.iova + u64{sq_.head} * kSqeBytes, &e, sizeof e) || !dma_.commit()) {
-    unreachable_ = true;
-    shared_.fatal.store(true, std::memory_order_release);
+    lose_queue();
     return false;
   }
   sq_.head = sq_.head + 1 == sq_.entries ? 0 : sq_.head + 1;
@@ -138,7 +137,12 @@ void AdminProcessor::write(const Cqe& c) {
   u8* const here = dma_.host(to, sizeof w, Access::write);
   if (here != nullptr) store16_release(reinterpret_cast<Word16*>(here), w);
   if (here != nullptr || (dma_.deliver(to, &w, sizeof w) && dma_.commit())) cq_.advance(1);
-  else shared_.fatal.store(true, std::memory_order_release);
+  else lose_queue();
+}
+
+void AdminProcessor::lose_queue() {
+  unreachable_ = true;
+  shared_.fatal.store(true, std::memory_order_release);
 }
 
 void AdminProcessor::take_head() {

@@ -103,6 +103,7 @@ class AdminProcessor {
 
   void post(u16 cid, Answer a);
   void write(const Cqe& c);
+  void lose_queue();
   [[nodiscard]] bool full();
   void take_head();
   void report_events();
