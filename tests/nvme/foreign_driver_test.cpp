@@ -474,6 +474,9 @@ TEST(NvmeFormat, SanitizeErasesAndReports) {
 /// Any entries and doorbells, while the memory of both changes: nothing crashes, nothing is written where the
 /// host did not allow it, and after a reset everything works.
 TEST(NvmeForeignDriver, HostileEntriesAndDoorbells) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "this driver races with the device on purpose";
+#endif
   for (const u32 threads : {1u, 2u}) {
     ModelConfig config = small(threads);
     config.mdts = threads == 1 ? 2 : 0;
