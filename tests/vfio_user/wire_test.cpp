@@ -106,8 +106,9 @@ TEST(VfioUserWire, InterruptsThatAreNone) {
 
 TEST(VfioUserWire, LengthsThatAreNone) {
   const auto header = [](u32 size, u32 flags = 0) {
-    return std::vector<u8>(bytes_of(Header{.command = 1, .size = size, .flags = flags}).begin(),
-                           bytes_of(Header{.command = 1, .size = size, .flags = flags}).end());
+    const Header h{.command = 1, .size = size, .flags = flags};
+    const auto bytes = bytes_of(h);
+    return std::vector<u8>(bytes.begin(), bytes.end());
   };
   EXPECT_EQ(length_of(from_hex("0000 0100 14000000 00000000 00000000"), kLongest), 20u);
   EXPECT_EQ(length_of(header(16), kLongest), 16u);
