@@ -65,26 +65,28 @@ DmaEngine::DmaEngine(const SoftwareAddressSpace& space, DmaAgent* agent, u32 rin
 
 DmaEngine::~DmaEngine() = default;
 
-u8* DmaEngine::host(Iova iova, u64 bytes, Access access) {
-  const auto t = view_.part(iova, bytes, access);
-  if (t.bytes == 0 || t.gpu || t.remote != nullptr) return t.bytes == 0 ? view_.fault().address : nullptr;
+DmaEngine::Lookup DmaEngine::look(Iova iova, u64 bytes, Access access) {
+  Lookup place{.reachable = true};
   // Mappings side by side may be pieces of one file, in its order.
-  for (u64 have = t.bytes; have < bytes;) {
-    const auto next = view_.part(iova + have, bytes - have, access);
-    if (next.bytes == 0) return view_.fault().address;
-    if (next.address != t.address + have || next.gpu) return nullptr;
-    have += next.bytes;
+  bool whole = true;
+  for (u64 have = 0; have < bytes;) {
+    const auto t = view_.part(iova + have, bytes - have, access);
+    if (t.bytes == 0) return {};
+    if (have == 0) place.host = t.address;
+    whole = whole && t.address != nullptr && !t.gpu && t.address == place.host + have;
+    have += t.bytes;
   }
-  return t.address;
+  if (!whole) place.host = nullptr;
+  return place;
+}
+
+u8* DmaEngine::host(Iova iova, u64 bytes, Access access) {
+  const Lookup place = look(iova, bytes, access);
+  return place.reachable ? place.host : view_.fault().address;
 }
 
 bool DmaEngine::reachable(Iova iova, u64 bytes, Access access) {
-  for (u64 have = 0; have < bytes;) {
-    const auto t = view_.part(iova + have, bytes - have, access);
-    if (t.bytes == 0) return view_.fault().address != nullptr;
-    have += t.bytes;
-  }
-  return true;
+  return look(iova, bytes, access).reachable || view_.fault().address != nullptr;
 }
 
 bool DmaEngine::fetch_part(const SoftwareAddressSpace::View::Target& t, Iova from, void* to) {

@@ -46,6 +46,12 @@ class DmaEngine {
   DmaEngine(const SoftwareAddressSpace& space, DmaAgent* agent, u32 ring);
   ~DmaEngine();
 
+  struct Lookup {
+    bool reachable = false;  ///< as reachable() says
+    u8* host = nullptr;      ///< as host() says
+  };
+  /// Where memory is. A look is no access: what is not there is not counted as a fault.
+  [[nodiscard]] Lookup look(Iova iova, u64 bytes, Access access);
   /// The host address of memory that lies in one piece in this process, else null. For rings, which are read
   /// in place.
   [[nodiscard]] u8* host(Iova iova, u64 bytes, Access access);

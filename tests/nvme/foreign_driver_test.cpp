@@ -250,7 +250,12 @@ TEST(NvmeForeignDriver, MemoryChangesUnderLiveQueues) {
   }
 }
 
-/// A queue whose memory goes is fatal when it is used, and only then; a reset makes the controller whole.
+u64 faults_of(const Rig& r) {
+  return r.model->counters().at("dma_faults").get<u64>();
+}
+
+/// A queue whose memory goes is fatal when it is used, and only then; a reset makes the controller whole. To
+/// look for the memory is no access, and counts as no fault.
 TEST(NvmeForeignDriver, AQueueWhoseMemoryHasGone) {
   Rig r;
   auto gone = std::make_unique<Mapped>(r.model->address_space(), Place::pageable, kPage, Access::read);
@@ -260,8 +265,10 @@ TEST(NvmeForeignDriver, AQueueWhoseMemoryHasGone) {
   r.model->change_memory([&] { gone.reset(); });
   r.settle();
   EXPECT_EQ(r.c->csts() & csts::fatal, 0u);
+  EXPECT_EQ(faults_of(r), 0u);
   r.c->interface().write32(static_cast<u32>(sq_doorbell_offset(1, 0)), 1);
   EXPECT_TRUE(eventually([&] { return (r.c->csts() & csts::fatal) != 0; }));
+  EXPECT_GT(faults_of(r), 0u);
   r.c->disable();
   r.c->enable();
   RawQueue* const again = r.create(1, 1);
@@ -278,6 +285,7 @@ TEST(NvmeForeignDriver, AnAdminQueueWhoseMemoryHasGone) {
   r.c->write_enable(16, 16, sq->iova(), cq.iova());
   ASSERT_TRUE(eventually([&] { return (r.c->csts() & csts::ready) != 0; }));
   r.model->change_memory([&] { sq.reset(); });
+  EXPECT_EQ(faults_of(r), 0u);
   r.c->interface().write32(reg::doorbells, 1);
   EXPECT_TRUE(eventually([&] { return (r.c->csts() & csts::fatal) != 0; }));
   r.c->disable();
@@ -297,6 +305,7 @@ TEST(NvmeForeignDriver, ShadowDoorbellsWhoseMemoryHasGone) {
     q->submit(flush_command(i, 1));
     ASSERT_EQ(q->wait().cid, i);
   }
+  EXPECT_EQ(faults_of(r), 0u);
 }
 
 /// DEVICE_RESET and a function level reset: registers as after power-on, blocks as they were.

@@ -164,7 +164,7 @@ bool IoEngine::poll() {
 
 void IoEngine::find_memory(CompletionQueue& q) {
   q.ring = reinterpret_cast<Word16*>(find_ring(dma_, q.iova, u64{q.entries} * kCqeBytes, Access::write).host);
-  u8* const shadow = q.head_shadow != 0 ? dma_.host(q.head_shadow, sizeof(u32), Access::read) : nullptr;
+  u8* const shadow = q.head_shadow != 0 ? dma_.look(q.head_shadow, sizeof(u32), Access::read).host : nullptr;
   q.bar = shadow == nullptr ? 1 : 0;
   q.head_word = shadow != nullptr ? reinterpret_cast<const u32*>(shadow) : q.head_register;
 }
@@ -176,8 +176,8 @@ void IoEngine::find_memory(SubmissionQueue& q) {
   q.pages = ring.pages;
   q.tail_shadow = nullptr;
   if (q.shadow == 0) return;
-  u8* const shadow = dma_.host(q.shadow, sizeof(u32), Access::read);
-  u8* const event = dma_.host(q.event, sizeof(u32), Access::write);
+  u8* const shadow = dma_.look(q.shadow, sizeof(u32), Access::read).host;
+  u8* const event = dma_.look(q.event, sizeof(u32), Access::write).host;
   if (shadow == nullptr || event == nullptr) return;  // then the register alone rings
   q.tail_shadow = reinterpret_cast<const u32*>(shadow);
   q.eventidx = reinterpret_cast<u32*>(event);

@@ -17,17 +17,17 @@ struct RingMemory {
   u8* host = nullptr;      ///< where it lies in one piece; null: entries are fetched or delivered
 };
 
-/// `iova` is at the start of a page.
+/// `iova` is at the start of a page. A look, at each change of the memory too: what is not there is no fault.
 [[nodiscard]] inline RingMemory find_ring(model::DmaEngine& dma, Iova iova, u64 bytes, Access access) {
   constexpr u64 kPage = 4096;
   RingMemory ring;
   bool whole = true;
   for (u64 at = 0; at < bytes; at += kPage) {
     const u64 here = std::min(kPage, bytes - at);
-    if (iova + at < iova || !dma.reachable(iova + at, here, access)) return {};
-    u8* const page = dma.host(iova + at, here, access);
-    if (at == 0) ring.host = page;
-    whole = whole && page != nullptr && page == ring.host + at;
+    const auto page = dma.look(iova + at, here, access);
+    if (iova + at < iova || !page.reachable) return {};
+    if (at == 0) ring.host = page.host;
+    whole = whole && page.host != nullptr && page.host == ring.host + at;
   }
   ring.reachable = true;
   ring.pages = !whole && ring.host != nullptr;
