@@ -99,6 +99,9 @@ int ModelFunction::write(u64 offset, std::span<const u8> from) {
     if (at >= reg::doorbells + kDoorbellBytes) continue;
     u32 value = 0;
     std::memcpy(&value, from.data() + done, sizeof value);
+    if (at == reg::cc && (value & cc::shutdown_mask) != 0 &&
+        (model_->read32(reg::cc) & cc::shutdown_mask) == 0)
+      shutdowns_.fetch_add(1, std::memory_order_relaxed);
     model_->write32(static_cast<u32>(at), value);
   }
   return 0;

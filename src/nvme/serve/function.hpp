@@ -25,6 +25,8 @@ class ModelFunction final : public vfio_user::Device, private InterruptSink {
   ModelFunction(const ModelConfig& config, const std::string& name, bool share_doorbells);
 
   [[nodiscard]] ModelController& model() { return *model_; }
+  /// How often a driver said that it shuts the controller down (CC.SHN).
+  [[nodiscard]] u64 shutdowns() const { return shutdowns_.load(std::memory_order_relaxed); }
 
   // Device
   [[nodiscard]] vfio_user::PciIdentity identity() const override;
@@ -50,6 +52,7 @@ class ModelFunction final : public vfio_user::Device, private InterruptSink {
   u32 vectors_;
   Descriptor doorbells_;  ///< a file as long as BAR 0 up to its doorbells' end, of which only they are used
   std::atomic<vfio_user::Interrupts*> interrupts_{nullptr};
+  std::atomic<u64> shutdowns_{0};
   std::optional<ModelController> model_;
 };
 

@@ -100,11 +100,15 @@ nlohmann::ordered_json NvmeServer::status() {
     const std::scoped_lock lock(rates_mutex_);
     now = json_of(rates_);
   }
-  return {
-      {"controller", options_.name},           {"doorbells", options_.share_doorbells ? "mapped" : "message"},
-      {"gone", function_.model().gone()},      {"server", vfio_user::to_json(server_->counts())},
-      {"model", function_.model().counters()}, {"faults", now},
-      {"faults_logged", faults_.written()},    {"faults_not_logged", faults_.lost() + log_.lost()}};
+  return {{"controller", options_.name},
+          {"doorbells", options_.share_doorbells ? "mapped" : "message"},
+          {"gone", function_.model().gone()},
+          {"shutdowns", function_.shutdowns()},
+          {"server", vfio_user::to_json(server_->counts())},
+          {"model", function_.model().counters()},
+          {"faults", now},
+          {"faults_logged", faults_.written()},
+          {"faults_not_logged", faults_.lost() + log_.lost()}};
 }
 
 nlohmann::ordered_json NvmeServer::answer(const nlohmann::json& question) {
