@@ -7,32 +7,23 @@
 # There: DOORBELL_QEMU=FOLDER/qemu doorbell nvme --controller qemu
 # Environment: QEMU (default qemu-system-x86_64).
 set -euo pipefail
+. "$(dirname "$0")/pack-program.sh"
 
 folder=${1:?usage: $0 FOLDER}
 qemu=$(command -v "${QEMU:-qemu-system-x86_64}") || { echo "bundle-qemu: no ${QEMU:-qemu-system-x86_64}: apt-get install qemu-system-x86" >&2; exit 1; }
 
 rm -rf "$folder"
-mkdir -p "$folder/lib" "$folder/modules"
+mkdir -p "$folder/modules"
 cp -L "$qemu" "$folder/qemu-system-x86_64"
 # Its own loader and C library too: those of the other machine may be older.
-pack_libraries() {
-  ldd "$1" | awk '$2 == "=>" {print $3} $1 ~ /^\// {print $1}' | while read -r path; do
-    [ -e "$folder/lib/$(basename "$path")" ] || cp -L "$path" "$folder/lib/"
-  done
-}
-pack_libraries "$qemu"
+pack_libraries "$folder" "$qemu"
 # QEMU 7.2 has its emulator, which it wants even without a processor to emulate, in a module.
 for module in /usr/lib/x86_64-linux-gnu/qemu/accel-tcg-x86_64.so; do
   if [ -e "$module" ] && [ "$qemu" = /usr/bin/qemu-system-x86_64 ]; then
     cp "$module" "$folder/modules/"
-    pack_libraries "$module"
+    pack_libraries "$folder" "$module"
   fi
 done
-cat >"$folder/qemu" <<'WRAPPER'
-#!/bin/sh
-here=$(dirname "$(readlink -f "$0")")
-QEMU_MODULE_DIR=$here/modules exec "$here/lib/ld-linux-x86-64.so.2" --library-path "$here/lib" "$here/qemu-system-x86_64" "$@"
-WRAPPER
-chmod +x "$folder/qemu"
+pack_start "$folder" qemu qemu-system-x86_64
 [ -n "$("$folder/qemu" -machine help | grep x-remote)" ] || { echo "bundle-qemu: this QEMU has no x-remote machine" >&2; exit 1; }
-echo "$folder: $(du -sh "$folder" | cut -f1), $("$folder/qemu" --version | head -n 1)"
+pack_summary "$folder"
