@@ -39,6 +39,7 @@ boots crashes 100 'exit status 100' 'kill -SEGV $$'  # 139 is more than the harn
 boots panics 200 'sysrq triggered crash' 'echo c >/proc/sysrq-trigger; sleep 60'
 boots hangs 200 'no status after 6 s' 'sleep 1000' --timeout 6
 boots vanishes 200 'never reported' '/bin/busybox poweroff -f; sleep 60'
+boots shutdown 3 'exit status 3' 'exit 3' --end poweroff
 boots badly 200 'no-such-device' 'exit 0' -- -device no-such-device
 # A status that only one of the two ways tells is none.
 boots lies 200 'never reported' 'echo 0 >"$GUEST_OUT/.status"; /bin/busybox poweroff -f; sleep 60'

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+
+# Boots guests whose NVMe controllers doorbell serves, with a QEMU that is a client of vfio-user. One server has all guests in
+# turn. The verdicts of their cases are for verdict.sh, with FOLDER/BOOT; FOLDER has that of vfio_user_servers.
+#   shared    memory of the guest is shared, no IOMMU; three controllers; the guest is shut down at the end
+#   strict    an IOMMU of the guest maps and unmaps each page; QEMU ends like a machine that loses its power
+#   unshared  memory is not shared: the server asks QEMU for all that it reads and writes
+# Usage: vfio_user_boots.sh FOLDER SECONDS [BOOT]...   (SECONDS: limit of one boot)
+# Environment: what run.sh and scripts/unpack-qemu.sh read, but QEMU
+# Exit code: 0 when all guests ran to their ends, and when this machine cannot boot them, which each verdict then says
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+folder=$1
+limit=$2
+shift 2
+[ $# -gt 0 ] || set -- shared strict unshared
+program=$(readlink -f "${DOORBELL:-$root/build/bin/doorbell}")
+cache=${DOORBELL_GUEST_CACHE:-$root/build/guest}
+
+rm -rf "$folder"
+mkdir -p "$folder/vfio_user_servers" "$cache"
+cache=$(cd "$cache" && pwd)
+said=$("$root/scripts/unpack-qemu.sh" "$cache/newer-qemu")
+rc=$?
+[ -z "$said" ] || echo "$said"
+if [ $rc -eq 77 ]; then
+  for boot in . "$@"; do
+    mkdir -p "$folder/$boot"
+    echo "guest: $said" >"$folder/$boot/skipped"
+  done
+  exit 0
+fi
+[ $rc -eq 0 ] || exit 2
+
+# --- servers --------------------------------------------------------------------------------------------------------
+sockets=$(mktemp -d)
+declare -A server_of
+cleanup() {
+  for pid in "${server_of[@]}" ${remover:+"$remover"}; do kill "$pid" 2>/dev/null; done
+  rm -rf "$sockets"
+}
+trap cleanup EXIT
+trap 'exit 200' INT TERM HUP
+remover=
+
+serve() { # NAME KEYS OPTION...
+  local name=$1 keys=$2
+  shift 2
+  "$program" serve nvme --socket "$sockets/$name" --controller "model:serial=$name,$keys" --details "$@" >"$folder/vfio_user_servers/$name" 2>&1 &
+  server_of[$name]=$!
+  until grep -qs "Ctrl-C ends it" "$folder/vfio_user_servers/$name"; do
+    kill -0 "${server_of[$name]}" 2>/dev/null || { cat "$folder/vfio_user_servers/$name"; exit 2; }
+    sleep 0.05
+  done
+}
+serve served capacity=256Mi,queues=8
+serve one capacity=128Mi,queues=1
+serve two capacity=128Mi,queues=2 --doorbells message
+
+device() { # NAME [PROPERTY]...: an argument of QEMU
+  local socket=$sockets/$1
+  shift
+  printf '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"%s"}%s}' "$socket" "${*:+,$*}"
+}
+
+# --- guests ---------------------------------------------------------------------------------------------------------
+boot() { # NAME CASES OPTION...
+  local name=$1 cases=$2
+  shift 2
+  QEMU=$cache/newer-qemu/qemu "$here/boot.sh" "$folder/$name" "$limit" "$cases" --controllers none --tools "$cache/newer-qemu" "$@"
+}
+shared=(-object "memory-backend-memfd,id=memory,size=1G,share=on" -machine memory-backend=memory)
+
+# removes_when_asked FILE: takes controller `one` away as soon as the guest asks for that
+removes_when_asked() {
+  until [ -e "$1" ]; do sleep 0.1; done
+  "$program" serve fault "$sockets/one" --fault removal=1 >"$folder/vfio_user_servers/removal" 2>&1
+}
+
+failed=0
+for name in "$@"; do
+  case $name in
+    shared)
+      removes_when_asked "$folder/shared/remove-one" &
+      remover=$!
+      DOORBELL_GUEST_SMP=8 boot shared vfio_user_driver+vfio_user_data+vfio_user_resets+vfio_user_removal --iommu none --kernel maxcpus=2 --end poweroff -- \
+        "${shared[@]}" -device pcie-root-port,id=behind,chassis=1,slot=1 -device "$(device one '"bus":"behind"')" \
+        -device "$(device two)" -device "$(device served)" || failed=1
+      kill "$remover" 2>/dev/null
+      wait "$remover" 2>/dev/null
+      remover= ;;
+    strict) boot strict vfio_user_memory:strict --iommu strict -- "${shared[@]}" -device "$(device served)" || failed=1 ;;
+    unshared) boot unshared vfio_user_memory:unshared --iommu none --end poweroff -- -device "$(device served)" || failed=1 ;;
+    *) echo "guest: '$name' is not one of shared, strict, unshared" >&2; exit 2 ;;
+  esac
+  "$program" serve status "$sockets/served" >"$folder/vfio_user_servers/served-after-$name.json" || failed=1
+done
+[ ! -s "$folder/$1/skipped" ] || { cp "$folder/$1/skipped" "$folder/skipped"; exit 0; }
+
+# --- servers again: all end well, and counted nothing that they should not have seen ----------------------------------
+{
+  ended=0
+  for name in "${!server_of[@]}"; do
+    kill -INT "${server_of[$name]}"
+    wait "${server_of[$name]}" || { echo "FAILED $name: the server ended with $?"; ended=2; }
+  done
+  server_of=()
+  /usr/bin/python3 "$here/vfio_user_counts.py" "$folder/vfio_user_servers" "$@" || ended=2
+  echo $ended >"$folder/vfio_user_servers/verdict"
+} >"$folder/vfio_user_servers/said" 2>&1
+exit $failed
