@@ -51,7 +51,9 @@ fi
 grep -q '^ExecStart=/usr/bin/doorbelld ' /lib/systemd/system/doorbelld.service || fail "the unit starts another program"
 (cd /tmp && doorbell sweep plans/nvme-modes.yaml --list | grep -c . >/dev/null) || fail "the plans are not found"
 case " $(echo $packages) " in
-  *" python3-doorbell "*) (cd /tmp && python3 -c 'import doorbell; print(doorbell.__version__)') | grep -Fx "${version%%+*}" || fail "import doorbell" ;;
+  *" python3-doorbell "*)
+    (cd /tmp && python3 -c 'import doorbell; print(doorbell.__version__)') | grep -Fx "${version%%+*}" || fail "import doorbell"
+    python3 /usr/share/doc/doorbell/examples/python_blocks/python_blocks.py || fail "python_blocks" ;;
 esac
 
 step "demo"
