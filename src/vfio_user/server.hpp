@@ -16,7 +16,7 @@ namespace doorbell::vfio_user {
 
 struct ServerOptions {
   service::Log* log = nullptr;           ///< outlives the server; null: none
-  u64 answer_limit_ns = 4'000'000'000;   ///< how long a client may take to answer a DMA message
+  u64 answer_limit_ns = 30'000'000'000;  ///< how long a client may take to answer a DMA message
   u64 second_client_ns = 2'000'000'000;  ///< how long a second client waits for the first one to go
 };
 
