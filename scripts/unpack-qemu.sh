@@ -56,6 +56,7 @@ APT::Default-Release "${suites##* }";
 APT::Install-Recommends "false";
 APT::Sandbox::User "";
 Acquire::Languages "none";
+APT::Update::Error-Mode "any";
 Acquire::Retries "2";
 Acquire::http::Timeout "30";
 CONF

@@ -127,7 +127,7 @@ class IoPayload {
   [[nodiscard]] DOORBELL_INLINE u8* data(u32 slot) const { return q_->data + slot * q_->stride; }
   [[nodiscard]] DOORBELL_INLINE u64 in_pass(u64 index) const { return index_in_pass(*q_, index); }
 
-  // What a mirror needs: before the checks the data, behind them what is ready for the device.
+  // A mirror needs the data before the checks, and gives behind them what is ready for the device.
   DOORBELL_INLINE void fetch([[maybe_unused]] u32 slot, [[maybe_unused]] u64 offset,
                              [[maybe_unused]] u64 bytes) const {
 #if !defined(DOORBELL_ON_GPU)

@@ -186,7 +186,7 @@ class Blocks {
       throw Error(gpu_->info().name, "the work that uses this array has not ended within a minute");
   }
 
-  /// What the CUDA array interface tells of an array, as an array for read() and write().
+  /// An array for read() and write(), from the words of the CUDA array interface.
   nb::object view(u64 address, u64 bytes, bool read_only, const nb::object& owner) {
     if (gpu_ == nullptr) refuse_gpu();
     const auto [device_type, device_id] = gpu_place();

@@ -278,7 +278,7 @@ class OpPayload {
   [[nodiscard]] DOORBELL_INLINE u64 ahead() const {
     return phase_->target_slots != 0 ? phase_->peer_window : 0;
   }
-  // What mirrors need: before the checks the data, behind them what is ready for the device.
+  // Mirrors need the data before the checks, and give behind them what is ready for the device.
   DOORBELL_INLINE static void fetch([[maybe_unused]] Mirror* mirror, [[maybe_unused]] u64 offset,
                                     [[maybe_unused]] u64 bytes) {
 #if !defined(DOORBELL_ON_GPU)

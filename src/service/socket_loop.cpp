@@ -251,7 +251,7 @@ void SocketLoop::look_whether_gone(SocketId id) {
 /// Takes what there is of one message: its header, then the rest of it. Descriptors belong to the message of
 /// the bytes that they come with, so no more is read than that.
 SocketLoop::Next SocketLoop::take_of_stream(Socket& s) {
-  // What has no room in this process the kernel would close in this thread.
+  // The kernel would close in this thread all that has no room in this process.
   if (!room_.has(kMostFiles) && next_has_files(s.fd.get())) {
     protocol_->refused("descriptors");
     return Next::gone;

@@ -29,8 +29,8 @@ class MessageDma final : public RemoteMemory {
   void open(u64 session, u64 most);
   /// He has gone. What waits ends.
   void close();
-  /// What waits ends, and nothing new begins until the object goes: for a device that has to stop although
-  /// its client may not answer before it has.
+  /// All that waits ends, and nothing new begins until the object goes: for a device that has to stop
+  /// although its client may not answer before it has.
   class Pause {
    public:
     explicit Pause(MessageDma& dma) : dma_(dma) { dma_.refuse(true); }

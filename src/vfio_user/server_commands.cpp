@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the server does for each command.
+// The server's work for each command.
 #include <fcntl.h>
 #include <fmt/format.h>
 

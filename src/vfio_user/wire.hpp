@@ -106,7 +106,7 @@ static_assert(sizeof(RegionAccess) == 16 && sizeof(DmaAccess) == 16);
 enum Region : u32 { bar0 = 0, bar4 = 4, bar5 = 5, rom = 6, config = 7, vga = 8, kRegions = 9 };
 enum Irq : u32 { intx = 0, msi = 1, msix = 2, err = 3, req = 4, kIrqs = 5 };
 
-/// What each side can do, from the text of VERSION; a key that is not there has the default.
+/// The abilities of a side, from the text of VERSION; a key that is not there has the default.
 struct Capabilities {
   u64 max_msg_fds = 1;
   u64 max_data_xfer_size = kMostData;

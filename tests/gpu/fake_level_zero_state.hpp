@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the fake Level Zero (fake_level_zero.cpp) is made of: its objects, the thread that carries out
+// The parts of the fake Level Zero (fake_level_zero.cpp): its objects, the thread that carries out
 // commands, and the mistakes that it counts.
 #pragma once
 
@@ -284,7 +284,7 @@ inline u32 append(const char* name, Handle handle, Command c, Handle signal, u32
 inline u8* reserve(std::size_t bytes, std::size_t alignment) {
   void* const p = ::mmap(nullptr, bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) return nullptr;
-  // What is left over is never used again, so no other mapping looks like a part of device memory.
+  // The rest is never used again, so no other mapping looks like a part of device memory.
   return reinterpret_cast<u8*>((reinterpret_cast<u64>(p) + alignment - 1) / alignment * alignment);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a client lets the device reach: right ranges, side by side too, and what is none.
+// The memory that a client lets the device reach: right ranges, side by side too, and what is none.
 #include "vfio_user/dma_maps.hpp"
 
 #include <fcntl.h>

@@ -122,7 +122,7 @@ TEST(VfioUserWire, LengthsThatAreNone) {
 TEST(VfioUserWire, VersionTexts) {
   std::string why;
   const auto read = [&](const std::string& json) { return decode_version(text_of(json), why); };
-  // What QEMU and libvfio-user say, unknown keys among it.
+  // The texts of QEMU and libvfio-user, unknown keys among them.
   const auto qemu = read(
       R"({"capabilities":{"max_msg_fds":16,"max_data_xfer_size":1048576,"pgsizes":4096,"max_dma_maps":65535,)"
       R"("write_multiple":true,"twin_socket":{"supported":false}}})");

@@ -45,7 +45,7 @@ enum class QueueOp : u32 { start = 0, stop = 1, del = 2 };
 /// A sub-transfer's direction. Source: slash_interface.h of Xilinx/SLASH 6a4cc11e.
 enum class Direction : u32 { host_to_card = 1, card_to_host = 2 };
 
-/// What the driver says of a card; that of a real one fills in `bdf` alone.
+/// A card as its driver describes it; that of a real one fills in `bdf` alone.
 /// Source: slash_interface.h of Xilinx/SLASH 6a4cc11e.
 struct Info {
   u32 size = sizeof(Info);

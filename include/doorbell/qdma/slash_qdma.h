@@ -22,7 +22,7 @@ extern "C" {
 /** An open card; slash_qdma_close() closes it. */
 struct slash_qdma;
 
-/** What the driver says of a card; a real one's fills in `bdf` alone, "DDDD:BB:DD.1".
+/** A card as its driver describes it; a real one's fills in `bdf` alone, "DDDD:BB:DD.1".
  * Source: slash_interface.h of Xilinx/SLASH 6a4cc11e. */
 struct slash_qdma_info {
   uint32_t size;

@@ -68,7 +68,7 @@ nvme::NvmeServerOptions server_options(const Options& o) {
   s.model.faults = use.faults;
   s.model.seed = use.seed;
   o.read_into(s);
-  // What is mapped needs no words in memory beside it; a driver that finds those uses them.
+  // Mapped doorbells need no words in memory beside them; a driver that finds those uses them.
   if (s.share_doorbells && spec_of(o).find("shadow=") == std::string::npos) s.model.shadow_doorbells = false;
   return s;
 }

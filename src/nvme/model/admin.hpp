@@ -88,7 +88,7 @@ class AdminProcessor {
   [[nodiscard]] u16 check_memory(const Sqe& e, u64 entry_bytes) const;
   /// True if both doorbells of the queue lie in the one page that each buffer has.
   [[nodiscard]] bool in_shadow_page(u16 qid) const;
-  /// What is known of a queue's doorbell. With `cqid` it is a submission queue.
+  /// The request with all that is known of the doorbell. With `cqid` it is a submission queue.
   [[nodiscard]] QueueRequest with_doorbell(u16 qid, u16 cqid) const;
   void start_doorbell(u32* word);
   void stop_doorbell(u32* word);

@@ -17,7 +17,7 @@ constexpr u8 kPages[] = {log::supported,          log::errors,  log::smart,     
 constexpr u16 kKelvin = 300;
 constexpr u64 kUnit = 1000 * 512;  // a data unit of SMART
 constexpr u32 kSmallPage = 512, kLargePage = 4096, kListPage = 1024;
-/// What one command may ask for where MDTS names no limit.
+/// The most that one command may ask for where MDTS names no limit.
 constexpr u64 kMostWithoutLimit = u64{1} << 20;
 
 }  // namespace

@@ -17,7 +17,7 @@
 
 namespace doorbell::nvme {
 
-/// What a model has if drivers of other processes use it.
+/// The ports that a model has if drivers of other processes use it.
 struct ModelPorts {
   InterruptSink* interrupts = nullptr;  ///< null: completion queues are polled. It outlives the model
   u32 vectors = 0;                      ///< that queues may name, from 0

@@ -34,7 +34,7 @@ class Features {
   [[nodiscard]] static u32 data_bytes(const Sqe& e);
   /// All but Number of Queues.
   [[nodiscard]] u16 set(const Sqe& e, std::span<const u8> data);
-  /// What is wrong with a Set Features of any kind, before its value is looked at.
+  /// The status of a Set Features of any kind, before its value is looked at.
   [[nodiscard]] u16 check_set(const Sqe& e) const;
 
   [[nodiscard]] bool supported(u8 id) const;

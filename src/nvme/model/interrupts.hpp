@@ -20,7 +20,7 @@ class InterruptSink {
   virtual void raise(u16 vector) noexcept = 0;
 };
 
-/// What all threads of one controller know of its interrupts.
+/// The state of one controller's interrupts, which all of its threads share.
 class Interrupts {
  public:
   /// Before any thread looks. `vectors`: how many completion queues may name, from 0.

@@ -132,7 +132,7 @@ class IoEngine {
   [[nodiscard]] u32 new_entries(SubmissionQueue& q);
   void execute(SubmissionQueue& q, const Sqe& e);
   [[nodiscard]] bool fetch_entries(const SubmissionQueue& q, u32 n, Sqe* to);
-  /// What follows a command that has failed, or whose media have a cache.
+  /// The rest of a command that has failed, or whose media have a cache.
   Outcome settle(const SubmissionQueue& q, const Sqe& e, Outcome o);
   /// Dataset Management and Verify, which a kernel does not have.
   void run_more(Data& data, const Sqe& e, Outcome& o);

@@ -94,7 +94,7 @@ struct LoopbackGpus {
   std::shared_ptr<gpu::Gpu> tx, rx;
 };
 
-/// What -g calls the GPUs of each runtime, and the library whose absence is reported for them.
+/// The name that -g has for the GPUs of each runtime, and the library whose absence is reported for them.
 struct GpuType {
   const char* type;
   gpu::Runtime runtime;
