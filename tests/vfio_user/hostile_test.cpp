@@ -25,7 +25,7 @@ std::size_t open_files() {
 
 struct VfioUserHostile : testing::Test {
   FakeDevice device;
-  Server server{device, {.log = nullptr, .answer_limit_ns = 50'000'000, .second_client_ns = 50'000'000}};
+  Server server{device, {.log = nullptr, .answer_limit_ns = 50'000'000, .second_client_ns = 30'000'000'000}};
   RawClient client{server.connect()};
   void SetUp() override { ASSERT_EQ(client.greet(), 0); }
   void TearDown() override {

@@ -17,7 +17,8 @@ using test::eventually;
 
 struct VfioUserServer : testing::Test {
   FakeDevice device;
-  Server server{device, {.log = nullptr, .answer_limit_ns = 20'000'000'000, .second_client_ns = 200'000'000}};
+  Server server{device,
+                {.log = nullptr, .answer_limit_ns = 20'000'000'000, .second_client_ns = 3'000'000'000}};
   RawClient client{server.connect()};
   u64 count(u64 ServerCounts::*which) const { return server.counts().*which; }
   int write(u64 offset, u32 value) {
