@@ -116,7 +116,8 @@ void feature_selections(const Target& t) {
     const u32 nsid = id == 5 ? 1 : 0;
     const Cqe now = r.c.run(get_feature(id, nsid)), standard = r.c.run(get_feature(id, nsid, 1));
     EXPECT_EQ(code(standard), status::success);
-    if (id != 7) {
+    // QEMU keeps over a reset the values that Linux set before.
+    if (id != 7 && (t.has & admin_extras) != 0) {
       EXPECT_EQ(now.dw0, standard.dw0) << "nobody has set it";
     }
     EXPECT_EQ(code(r.c.run(get_feature(id, nsid, 3))), status::success);
