@@ -140,20 +140,7 @@ class Blocks {
     if (wanted >= 0 && static_cast<u64>(wanted) != count)
       throw nb::value_error(
           ("the array has " + std::to_string(count) + " blocks, not " + std::to_string(wanted)).c_str());
-    u8* const data = static_cast<u8*>(array.data());
-    const Turn turn(busy_);
-    nvme::BlockDevice& device = open_->device();
-    Target target = target_of(data, array.nbytes(), array.device_type());
-    in_pieces(count, block_bytes_, [&](u64 at, u64 n) {
-      if (target.memory() != nullptr)
-        device.read(lba + at, n, *target.memory(), target.offset + at * block_bytes_);
-      else if (target.staged)
-        through_staging(at, n, [&](u64 from, u64 part, nvme::BlockMemory& staging) {
-          device.read(lba + from, part, staging);
-          gpu_->copy(data + from * block_bytes_, staging.device(), part * block_bytes_);
-        });
-      else device.read(lba + at, n, data + at * block_bytes_);
-    });
+    transfer<Way::read>(lba, static_cast<u8*>(array.data()), count, array.device_type());
   }
 
   u64 write(u64 lba, const nb::object& from) {
@@ -161,20 +148,8 @@ class Blocks {
     if (!nb::try_cast(from, array, false)) refuse(from, "an array, or bytes");
     const u64 count = blocks_of(array);
     // The device reads it only.
-    u8* const data = const_cast<u8*>(static_cast<const u8*>(array.data()));
-    const Turn turn(busy_);
-    nvme::BlockDevice& device = open_->device();
-    Target target = target_of(data, array.nbytes(), array.device_type());
-    in_pieces(count, block_bytes_, [&](u64 at, u64 n) {
-      if (target.memory() != nullptr)
-        device.write(lba + at, n, *target.memory(), target.offset + at * block_bytes_);
-      else if (target.staged)
-        through_staging(at, n, [&](u64 first, u64 part, nvme::BlockMemory& staging) {
-          gpu_->copy(staging.device(), data + first * block_bytes_, part * block_bytes_);
-          device.write(lba + first, part, staging);
-        });
-      else device.write(lba + at, n, data + at * block_bytes_);
-    });
+    transfer<Way::write>(lba, const_cast<u8*>(static_cast<const u8*>(array.data())), count,
+                         array.device_type());
     return count;
   }
 
@@ -248,6 +223,29 @@ class Blocks {
     for (const gpu::Info& i : gpu::enumerate())
       if (i.runtime == mine.runtime && i.index < mine.index) ++ordinal;
     return {kDeviceTypes.at(mine.runtime), ordinal};
+  }
+
+  enum class Way { read, write };
+
+  template <Way way>
+  void transfer(u64 lba, u8* data, u64 count, int device_type) {
+    const Turn turn(busy_);
+    nvme::BlockDevice& device = open_->device();
+    Target target = target_of(data, count * block_bytes_, device_type);
+    const auto move = [&](u64 at, u64 n, auto&&... memory) {
+      if constexpr (way == Way::read) device.read(lba + at, n, memory...);
+      else device.write(lba + at, n, memory...);
+    };
+    in_pieces(count, block_bytes_, [&](u64 at, u64 n) {
+      if (target.memory() != nullptr) return move(at, n, *target.memory(), target.offset + at * block_bytes_);
+      if (!target.staged) return move(at, n, data + at * block_bytes_);
+      through_staging(at, n, [&](u64 first, u64 part, nvme::BlockMemory& staging) {
+        u8* const there = data + first * block_bytes_;
+        if (way == Way::write) gpu_->copy(staging.device(), there, part * block_bytes_);
+        move(first, part, staging);
+        if (way == Way::read) gpu_->copy(there, staging.device(), part * block_bytes_);
+      });
+    });
   }
 
   Target target_of(u8* data, u64 bytes, int device_type) {
