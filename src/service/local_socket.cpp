@@ -50,10 +50,10 @@ sockaddr_un local_address(const std::string& path, const std::string& subject) {
   throw Error(subject, "a socket's path has 1 to 107 characters");
 }
 
-Descriptor connect_local(const sockaddr_un& address, const Patience& patience, int& error) {
+Descriptor connect_local(const sockaddr_un& address, const Patience& patience, int& error, int type) {
   Waiting waiting(patience, std::min(patience.limit_s, kConnectLimitS));
   for (;;) {
-    Descriptor fd = try_to_connect(address, SOCK_SEQPACKET, error);
+    Descriptor fd = try_to_connect(address, type, error);
     if (error == 0) {
       // Who sends and receives says itself whether it waits.
       fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);

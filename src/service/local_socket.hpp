@@ -23,9 +23,10 @@ inline constexpr double kConnectLimitS = 5;
 /// The address of a path. Throws Error that begins with `subject` unless the path has 1 to 107 characters.
 [[nodiscard]] sockaddr_un local_address(const std::string& path, const std::string& subject);
 
-/// Connects to a listening SOCK_SEQPACKET socket. Empty with an errno: ETIMEDOUT if as many clients as fit
+/// Connects to a listening socket of that type. Empty with an errno: ETIMEDOUT if as many clients as fit
 /// waited there all the time, EINTR if a stop has ended the wait.
-[[nodiscard]] Descriptor connect_local(const sockaddr_un& address, const Patience& patience, int& error);
+[[nodiscard]] Descriptor connect_local(const sockaddr_un& address, const Patience& patience, int& error,
+                                       int type = SOCK_SEQPACKET);
 
 /// The lock on a path's folder: whoever looks at a socket file and takes its place holds it until he listens
 /// there. Without it two processes that start together both find an old file abandoned, and so is a file

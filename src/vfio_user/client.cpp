@@ -24,12 +24,11 @@ namespace {
 /// Of registers and doorbells: data goes by shared memory or the server's own limit.
 constexpr u64 kLargestAccess = 4096;
 
-Descriptor connect(const std::string& path, const std::string& subject) {
-  const sockaddr_un address = service::local_address(path, subject);
-  Descriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (fd.get() < 0) throw Error(subject, fmt::format("no socket: {}", reason(errno)));
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
-  const int error = errno;
+Descriptor connect(const std::string& path, const std::string& subject, double timeout_s) {
+  int error = 0;
+  Descriptor fd = service::connect_local(service::local_address(path, subject), {.limit_s = timeout_s}, error,
+                                         SOCK_STREAM);
+  if (fd.get() >= 0) return fd;
   const bool absent = error == ENOENT || error == ECONNREFUSED;
   throw Error(subject, absent ? fmt::format("no server listens at {}", path) : reason(error),
               absent ? "start one, for example: doorbell serve nvme --socket PATH" : "",
@@ -41,7 +40,7 @@ Descriptor connect(const std::string& path, const std::string& subject) {
 Client::Client(const std::string& path, const std::string& subject, double timeout_s, DmaTarget* target)
     : timeout_ns_(static_cast<u64>(timeout_s * 1e9)),
       target_(target),
-      endpoint_(std::make_unique<Endpoint>(connect(path, subject), timeout_ns_)) {
+      endpoint_(std::make_unique<Endpoint>(connect(path, subject, timeout_s), timeout_ns_)) {
   thread_ = make_thread(subject, [this] {
     pthread_setname_np(pthread_self(), "vfio-user");
     receive_all();
