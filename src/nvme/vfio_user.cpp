@@ -141,8 +141,9 @@ VfioUserController::VfioUserController(const VfioUserSpec& spec, std::string nam
   const u16 command = kMemoryBusMasterNoPin;
   must(client_->write(vfio_user::Region::config, kPciCommand, vfio_user::bytes_of(command)), "bus master");
   words_ = Region(Place::pageable, bar_bytes_, gpu_);
-  stride_ = Capabilities{read64(reg::cap)}.stride();
-  const u64 needed = sq_doorbell_offset(kPairs, stride_);
+  const u32 stride = Capabilities{read64(reg::cap)}.stride();
+  words_of_doorbells_.place(words_.host(), bar_bytes_, stride);
+  const u64 needed = sq_doorbell_offset(DoorbellWords::kPairs, stride);
   if (spec.map_doorbells)
     for (const vfio_user::Area& a : bar.areas) {
       if (a.offset > reg::doorbells || a.offset + a.size < std::min(needed, bar_bytes_) ||
@@ -192,10 +193,7 @@ u64 VfioUserController::read64(u32 offset) {
 }
 
 void VfioUserController::write32(u32 offset, u32 value) {
-  if (offset == reg::aqa) {
-    const std::scoped_lock lock(admin_mutex_);
-    admin_entries_ = (value & 0xfff) + 1;
-  }
+  words_of_doorbells_.wrote32(offset, value);
   if (offset == reg::cc && (value & cc::enable) == 0) start_over();
   const int error =
       client_->write(vfio_user::Region::bar0, check_register(offset), vfio_user::bytes_of(value));
@@ -204,10 +202,7 @@ void VfioUserController::write32(u32 offset, u32 value) {
 }
 
 void VfioUserController::write64(u32 offset, u64 value) {
-  if (offset == reg::asq) {
-    const std::scoped_lock lock(admin_mutex_);
-    asq_ = value;
-  }
+  words_of_doorbells_.wrote64(offset, value);
   write32(offset, static_cast<u32>(value));
   write32(offset + 4, static_cast<u32>(value >> 32));
 }
@@ -237,53 +232,14 @@ void VfioUserController::reset_device() {
   (void)read32(reg::csts);
 }
 
-/// A reset takes all doorbells back to 0. The sweep must not carry on with a value from before.
 void VfioUserController::start_over() {
   if (mapped_) return;
-  const std::scoped_lock lock(sweep_, admin_mutex_);
-  for (u32 i = 0; i < forwarded_.size(); ++i) {
-    forwarded_[i].store(0, std::memory_order_relaxed);
-    store_relaxed(cpu_register(reg::doorbells + u64{i} * (4u << stride_)), 0);
-  }
-  admin_seen_ = 0;
-}
-
-/// The doorbells of a queue that is being created start at 0, whatever an earlier queue of its number left
-/// there: a first ring of the same value has to be told from no ring.
-void VfioUserController::see_created_queues(u32 tail) {
-  const std::scoped_lock lock(admin_mutex_);
-  if (admin_entries_ == 0 || tail >= admin_entries_) return;
-  const u8* const ring = memory_.find(asq_, u64{admin_entries_} * kSqeBytes);
-  if (ring == nullptr) return;
-  for (; admin_seen_ != tail; admin_seen_ = (admin_seen_ + 1) % admin_entries_) {
-    Sqe e;
-    std::memcpy(static_cast<void*>(&e), ring + u64{admin_seen_} * kSqeBytes, sizeof e);
-    const bool sq = e.opcode == static_cast<u8>(AdminOpcode::create_sq);
-    if (!sq && e.opcode != static_cast<u8>(AdminOpcode::create_cq)) continue;
-    const u32 qid = e.cdw10 & 0xffff;
-    if (qid == 0 || qid >= kPairs) continue;
-    const u32 index = 2 * qid + (sq ? 0 : 1);
-    forwarded_[index].store(0, std::memory_order_relaxed);
-    store_relaxed(cpu_register(reg::doorbells + u64{index} * (4u << stride_)), 0);
-  }
-}
-
-bool VfioUserController::forward_word(u32 index) {
-  const u64 offset = reg::doorbells + u64{index} * (4u << stride_);
-  if (offset > bar_bytes_ - 4) return false;
-  // The acquire orders what the initiator wrote before it rang ahead of the message, which the kernel hands
-  // to the server after it.
-  const u32 value = load_acquire(cpu_register(offset));
-  if (value == forwarded_[index].load(std::memory_order_relaxed)) return false;
-  if (index == 0) see_created_queues(value);
-  forwarded_[index].store(value, std::memory_order_relaxed);
-  client_->post_write(vfio_user::Region::bar0, offset, vfio_user::bytes_of(value));
-  return true;
+  const std::scoped_lock lock(sweep_);
+  words_of_doorbells_.start_over();
 }
 
 void VfioUserController::forward(u16 qid) {
-  (void)forward_word(2u * qid);
-  (void)forward_word(2u * qid + 1);
+  (void)words_of_doorbells_.carry_pair(qid, memory_of_queues(), message());
 }
 
 void VfioUserController::by_initiator(bool on) {
@@ -301,10 +257,8 @@ void VfioUserController::watch() {
   u64 last = wall_ns(), looked = last;
   std::unique_lock sweep(sweep_);
   while (!stop_) {
-    bool rung = false;
     const bool carries = !mapped_ && !by_initiator_;
-    if (carries)
-      for (u32 i = 0; i < forwarded_.size(); ++i) rung = forward_word(i) || rung;
+    const bool rung = carries && words_of_doorbells_.carry_all(memory_of_queues(), message());
     const u64 now = wall_ns();
     if (rung) last = now;
     if (now - looked >= kLookNs) {

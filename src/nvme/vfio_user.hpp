@@ -5,8 +5,6 @@
 // on libvfio-user.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -16,6 +14,7 @@
 
 #include "memory/shared_arena.hpp"
 #include "nvme/backends.hpp"
+#include "nvme/doorbell_words.hpp"
 #include "options/option.hpp"
 #include "vfio_user/client.hpp"
 
@@ -86,14 +85,18 @@ class VfioUserController final : public ControllerInterface, private DoorbellFor
   [[nodiscard]] vfio_user::Client& client() { return *client_; }
 
  private:
-  static constexpr u32 kPairs = 65;  ///< the admin queue and 64 more
-
   void forward(u16 qid) override;
   void by_initiator(bool on) override;
   [[nodiscard]] u64 check_register(u64 offset) const;
-  void map_doorbells();
-  bool forward_word(u32 index);
-  void see_created_queues(u32 tail);
+  /// For DoorbellWords.
+  [[nodiscard]] auto memory_of_queues() {
+    return [this](Iova at, u64 bytes) { return memory_.find(at, bytes); };
+  }
+  [[nodiscard]] auto message() {
+    return [this](u64 offset, u32 value) {
+      client_->post_write(vfio_user::Region::bar0, offset, vfio_user::bytes_of(value));
+    };
+  }
   void start_over();
   void watch();
 
@@ -106,11 +109,7 @@ class VfioUserController final : public ControllerInterface, private DoorbellFor
   Region words_;      ///< registers that are looked at without a message: CSTS, and doorbells that are sent
   Region doorbells_;  ///< the server's page, if it is mapped
   vfio_user::Area area_;
-  u32 stride_ = 0;
-  std::array<std::atomic<u32>, 2 * kPairs> forwarded_{};
-  std::mutex admin_mutex_;
-  u64 asq_ = 0;
-  u32 admin_entries_ = 0, admin_seen_ = 0;
+  DoorbellWords words_of_doorbells_;
   std::mutex sweep_;
   bool by_initiator_ = false, stop_ = false;
   std::condition_variable wake_;

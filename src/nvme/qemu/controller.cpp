@@ -23,12 +23,10 @@ namespace doorbell::nvme {
 
 namespace {
 
-constexpr u64 kBar = 0xe0'0000'0000;  // far from every address of this process
 constexpr u64 kBarBytes = 16384;
 constexpr u32 kPciCommand = 4, kPciBar0 = 0x10;
 constexpr u32 kMemoryAndBusMaster = 6;
 constexpr u32 kNvmeId = 0x0010'1b36;
-constexpr u32 kPairsMost = 65;       // the admin queue and 64 more
 constexpr u64 kLookNs = 10'000'000;  // how often CSTS is looked at
 constexpr u64 kSpinNs = 2'000'000;   // without a doorbell for this long the thread naps
 // For an answer of QEMU, or a round of its main loop. A process that others share the processor with may take
@@ -45,8 +43,8 @@ QemuController::QemuController(const QemuConfig& config, std::string name, std::
       name_(std::move(name)),
       process_(config),
       link_(process_.take_socket(), timeout_s_),
-      words_(Place::pageable, kBarBytes, std::move(gpu)),
-      forwarded_(2 * kPairsMost) {
+      words_(Place::pageable, kBarBytes, std::move(gpu)) {
+  doorbells_.place(words_.host(), words_.bytes(), 0);
   link_.share_memory(memory_.fd(), reinterpret_cast<u64>(memory_.base()), memory_.bytes());
   const u32 id = link_.read_config(0, 4);
   if (link_.gone()) process_.refuse_ended(name_);
@@ -83,10 +81,7 @@ u64 QemuController::read64(u32 offset) {
 }
 
 void QemuController::write32(u32 offset, u32 value) {
-  if (offset == reg::aqa) {
-    const std::scoped_lock lock(admin_mutex_);
-    admin_entries_ = (value & 0xfff) + 1;
-  }
+  doorbells_.wrote32(offset, value);
   if (offset == reg::cc && (value & cc::enable) == 0) {
     start_over();
     let_fetch();
@@ -95,10 +90,7 @@ void QemuController::write32(u32 offset, u32 value) {
 }
 
 void QemuController::write64(u32 offset, u64 value) {
-  if (offset == reg::asq) {
-    const std::scoped_lock lock(admin_mutex_);
-    asq_ = value;
-  }
+  doorbells_.wrote64(offset, value);
   link_.write(kBar + offset, static_cast<u32>(value));
   link_.write(kBar + offset + 4, static_cast<u32>(value >> 32));
 }
@@ -137,15 +129,9 @@ nlohmann::ordered_json QemuController::counters() {
   return all;
 }
 
-/// A reset takes all doorbells back to 0. The sweep must not carry on with a value from before.
 void QemuController::start_over() {
-  const std::scoped_lock lock(sweep_, admin_mutex_);
-  for (u32 i = 0; i < forwarded_.size(); ++i) {
-    forwarded_[i].store(0, std::memory_order_relaxed);
-    store_relaxed(word(reg::doorbells + 4ull * i), 0);
-  }
-  admin_seen_ = 0;
-  pairs_.store(1, std::memory_order_relaxed);
+  const std::scoped_lock lock(sweep_);
+  doorbells_.start_over();
 }
 
 /// Lets QEMU fetch what has been rung. A command that it fetches while a reset drains the drive is parked,
@@ -156,45 +142,8 @@ void QemuController::let_fetch() {
   if (!link_.gone()) process_.await_round(timeout_s_);
 }
 
-/// The doorbells of a queue that is being created start at 0, whatever an earlier queue of its number left
-/// there: a first ring of the same value has to be told from no ring.
-void QemuController::see_created_queues(u32 tail) {
-  const std::scoped_lock lock(admin_mutex_);
-  if (admin_entries_ == 0 || tail >= admin_entries_ || !memory_.holds(asq_, u64{admin_entries_} * kSqeBytes))
-    return;
-  for (; admin_seen_ != tail; admin_seen_ = (admin_seen_ + 1) % admin_entries_) {
-    Sqe e;
-    std::memcpy(static_cast<void*>(&e), reinterpret_cast<const u8*>(asq_) + u64{admin_seen_} * kSqeBytes,
-                sizeof e);
-    const bool sq = e.opcode == static_cast<u8>(AdminOpcode::create_sq);
-    if (!sq && e.opcode != static_cast<u8>(AdminOpcode::create_cq)) continue;
-    const u32 qid = e.cdw10 & 0xffff;
-    if (qid == 0 || qid >= kPairsMost) continue;
-    const u32 index = 2 * qid + (sq ? 0 : 1);
-    forwarded_[index].store(0, std::memory_order_relaxed);
-    store_relaxed(word(reg::doorbells + 4ull * index), 0);
-    pairs_.store(std::max(pairs_.load(std::memory_order_relaxed), qid + 1), std::memory_order_release);
-  }
-}
-
-bool QemuController::forward_word(u32 index) {
-  // The acquire orders what the initiator wrote before it rang ahead of the message, which the kernel
-  // hands to QEMU's thread after it.
-  const u32 value = load_acquire(word(reg::doorbells + 4ull * index));
-  if (value == forwarded_[index].load(std::memory_order_relaxed)) return false;
-  if (index == 0) see_created_queues(value);
-  forwarded_[index].store(value, std::memory_order_relaxed);
-  link_.post_write(kBar + reg::doorbells + 4ull * index, value);
-  return true;
-}
-
-bool QemuController::forward_pair(u16 qid) {
-  const bool sq = forward_word(2u * qid);
-  return forward_word(2u * qid + 1) || sq;
-}
-
 void QemuController::forward(u16 qid) {
-  (void)forward_pair(qid);
+  (void)doorbells_.carry_pair(qid, memory_of_queues(), message());
   look_at_status();
 }
 
@@ -224,12 +173,7 @@ void QemuController::run() {
     // Not even naps: they would take the core that QEMU's thread needs.
     wake_.wait(sweep, [this] { return !by_initiator_ || stop_; });
     if (stop_) return;
-    bool rung = false;
-    for (u16 q = 0; q < pairs_.load(std::memory_order_acquire); ++q) rung = forward_pair(q) || rung;
-    // Ringing a queue that was never created is an error that QEMU reports: those are looked at as well,
-    // but not in the way of the others.
-    if (!rung)
-      for (u16 q = 0; q < kPairsMost; ++q) rung = forward_pair(q) || rung;
+    const bool rung = doorbells_.carry_all(memory_of_queues(), message());
     look_at_status();
     sweep.unlock();
     if (rung) last = wall_ns();

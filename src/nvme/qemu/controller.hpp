@@ -11,9 +11,9 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "nvme/backends.hpp"
+#include "nvme/doorbell_words.hpp"
 #include "nvme/qemu/link.hpp"
 #include "nvme/qemu/memory.hpp"
 #include "nvme/qemu/process.hpp"
@@ -48,16 +48,24 @@ class QemuController final : public ControllerInterface, private DoorbellForward
   [[nodiscard]] pid_t pid() const { return process_.pid(); }
 
  private:
+  static constexpr u64 kBar = 0xe0'0000'0000;  ///< far from every address of this process
+
   void forward(u16 qid) override;
   void by_initiator(bool on) override;
 
   [[nodiscard]] u32* word(u64 offset) { return reinterpret_cast<u32*>(words_.host() + offset); }
   void check_register(u64 offset) const;
-  bool forward_word(u32 index);
-  bool forward_pair(u16 qid);
+  /// For DoorbellWords.
+  [[nodiscard]] auto memory_of_queues() const {
+    return [this](Iova at, u64 bytes) {
+      return memory_.holds(at, bytes) ? reinterpret_cast<const u8*>(at) : nullptr;
+    };
+  }
+  [[nodiscard]] auto message() {
+    return [this](u64 offset, u32 value) { link_.post_write(kBar + offset, value); };
+  }
   void start_over();
   void let_fetch();
-  void see_created_queues(u32 tail);
   void look_at_status();
   void run();
 
@@ -67,13 +75,8 @@ class QemuController final : public ControllerInterface, private DoorbellForward
   QemuMemory memory_;
   QemuProcess process_;
   QemuLink link_;
-  Region words_;                             // the first BAR pages, as the initiators see them
-  std::vector<std::atomic<u32>> forwarded_;  // each doorbell's last value that was sent
-  std::atomic<u32> pairs_{1};  // queue pairs that may have been created, the admin queue counted
-  u32 admin_seen_ = 0;         // admin SQ entries looked at
-  u32 admin_entries_ = 0;
-  Iova asq_ = 0;
-  std::mutex admin_mutex_;
+  Region words_;  // the first BAR pages, as the initiators see them
+  DoorbellWords doorbells_;
   std::mutex sweep_;  ///< held while the thread looks at the doorbells
   std::atomic<u64> next_look_{0};
   bool by_initiator_ = false;  ///< under sweep_
