@@ -139,7 +139,7 @@ class InTurns(WithFolder):
         self.assertIn("A is missing", self.compare(code=1).stderr)
 
     def test_a_count_by_any_of_its_names_is_one(self):
-        self.compare("--json", self.json, "--time-limit", "3", "--threshold", "1000", "--", "rdma", "--count", "20", "--size", "64",
+        self.compare("--json", self.json, "--time-limit", "1m", "--threshold", "1000", "--", "rdma", "--count", "20", "--size", "64",
                      *TIMEOUTS, "--", "--iterations", "20", "--size", "64", *TIMEOUTS)
         for side in json.loads(self.json.read_text(encoding="utf-8"))["in_turns"]["sides"]:
             self.assertEqual(side["chosen"], [], "no duration is added")
@@ -164,7 +164,8 @@ class InTurns(WithFolder):
 
     def test_every_path_can_be_a_side(self):
         for command, other in (("rdma", "--size=4KiB"), ("cxi", "--size=4KiB"), ("qdma", "--size=64KiB"), ("net", "--payload=1000")):
-            done = doorbell("compare", "--json", self.json, "--quiet", "--time-limit", "5", "--", command, "--duration=0.02", *TIMEOUTS,
+            done = doorbell("compare", "--json", self.json, "--quiet", "--time-limit", "1m", "--threshold", "1000", "--", command,
+                            "--duration=0.02", *TIMEOUTS,
                             "--", "--duration=0.02", *TIMEOUTS, other)
             self.assertIn(done.returncode, (0, 3), done.stdout + done.stderr)
             document = json.loads(self.json.read_text(encoding="utf-8"))
@@ -193,7 +194,7 @@ class InTurns(WithFolder):
     @needs_jinja()
     def test_a_page(self):
         html = self.folder / "page.html"
-        self.compare("--html", html, "--time-limit", "3", "--metric", "ops_per_s,p50_ns", "--threshold", "1000", "--", "nvme", *SHORT, "--", *SHORT)
+        self.compare("--html", html, "--time-limit", "1m", "--metric", "ops_per_s,p50_ns", "--threshold", "1000", "--", "nvme", *SHORT, "--", *SHORT)
         self.assertIn("doorbell nvme --read-io 30", page_of(self, html))
 
     def test_absent_hardware_is_77_and_skipped(self):
