@@ -52,9 +52,9 @@ struct Setup {
 
 constexpr const char* kOfWindow = "(queue length, MAXCMD, cid bits)";
 
-u32 window_for(const BenchOptions& o, const ControllerInfo& info) {
+u32 window_for(const BenchOptions& o, u32 entries, const ControllerInfo& info) {
   const u32 most =
-      std::min({kMaxWindow, o.queue_length - 1, info.max_commands != 0 ? info.max_commands : kMaxWindow});
+      std::min({kMaxWindow, entries - 1, info.max_commands != 0 ? info.max_commands : kMaxWindow});
   if (o.in_flight > most)
     refuse(setting::in_flight, fmt::format("{} is not in 1..{} {}", o.in_flight, most, kOfWindow));
   if (o.batch > most)
@@ -69,10 +69,12 @@ u32 window_for(const BenchOptions& o, const ControllerInfo& info) {
 Setup setup_of(const BenchOptions& o, Storage& storage) {
   Setup s;
   const ControllerInfo info = storage.info();
-  if (o.queue_length < 2 || o.queue_length > info.max_queue_entries)
+  s.shape.entries =
+      o.default_queue_length ? std::min(o.queue_length, info.max_queue_entries) : o.queue_length;
+  if (s.shape.entries < 2 || s.shape.entries > info.max_queue_entries)
     refuse(setting::queue_length,
            fmt::format("{} is not in 2..{} (CAP.MQES)", o.queue_length, info.max_queue_entries));
-  s.window = window_for(o, info);
+  s.window = window_for(o, s.shape.entries, info);
   s.ns = storage.name_space(o.nsid);
   s.io_bytes = o.io_bytes != 0 ? o.io_bytes : u64{o.lbas_per_io} * s.ns.lba_bytes;
   if (s.io_bytes % s.ns.lba_bytes != 0)
@@ -104,7 +106,6 @@ Setup setup_of(const BenchOptions& o, Storage& storage) {
   const u64 most = std::max<u64>({s.write_io, s.read_io, o.num_queues});
   const bool whole = o.random || (s.by_time && (s.write_io == 0 || s.read_io == 0));
   s.shape.queues = o.num_queues;
-  s.shape.entries = o.queue_length;
   s.shape.window = s.window;
   s.shape.io_bytes = s.io_bytes;
   s.shape.initiator = o.initiator;
@@ -452,7 +453,7 @@ class BenchContender final : public Contender {
     if (o_.file.empty()) {
       if (o_.initiator == Initiator::cpu && !own.contains("harness_floor_ns_per_op"))
         own["harness_floor_ns_per_op"] =
-            harness_floor_ns(s.bench->phase(), o_.queue_length, o_.reference_work);
+            harness_floor_ns(s.bench->phase(), s.setup.shape.entries, o_.reference_work);
       own["controller"] = controller_facts(s.storage->info(), s.setup.ns);
     }
     cell.cell = {{"write_io", s.setup.write_io},
@@ -461,7 +462,7 @@ class BenchContender final : public Contender {
                  {"queues", o_.num_queues},
                  {"batch", o_.batch},
                  {"in_flight", s.setup.window},
-                 {"queue_length", o_.queue_length},
+                 {"queue_length", s.setup.shape.entries},
                  {"memory_mode", o_.memory_mode},
                  {"pattern", o_.random ? "random" : "sequential"}};
     warnings_.clear();
@@ -510,7 +511,7 @@ std::unique_ptr<Contender> bench_contender(const BenchOptions& o, const measure:
 
 void check(const BenchOptions& o) {
   if (o.queue_length < 2) refuse(setting::queue_length, fmt::format("{} is less than 2", o.queue_length));
-  (void)window_for(o, {});
+  (void)window_for(o, o.queue_length, {});
 }
 
 BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& watch) {

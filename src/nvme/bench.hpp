@@ -36,6 +36,7 @@ struct BenchOptions : measure::RunOptions {
   u32 batch = 1;
   u32 in_flight = 0;  ///< on one queue; 0: chosen from batch and queue length
   u32 queue_length = 1024;
+  bool default_queue_length = false;  ///< it is a default: shorter where the controller takes less
   u32 num_queues = 1;
   u32 threads = 0;  ///< CPU initiator threads; 0: as the cores allow
   u32 lbas_per_io = 1;

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "nvme/identity.hpp"
 #include "options/spec.hpp"
 #include "system/clock.hpp"
 #include "system/sysfs.hpp"
@@ -27,7 +28,8 @@ namespace {
 using vfio_user::DmaMap;
 
 constexpr std::string_view kPrefix = "vfio-user:";
-constexpr u64 kGap = u64{1} << 21;  // also the alignment of each range
+constexpr u64 kGap = u64{1} << 21;      // also the alignment of each range
+constexpr u64 kWindow = u64{16} << 20;  // the server may pin all of it
 constexpr u32 kPciCommand = 4;
 constexpr u16 kMemoryBusMasterNoPin = 0x406;
 constexpr u64 kLeastBar = 0x2000;
@@ -72,38 +74,72 @@ Region VfioUserMemory::allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu
   return arena_->allocate(place, bytes, std::move(gpu));
 }
 
+Iova VfioUserMemory::take_addresses(u64 bytes) {
+  const Iova at = next_;
+  next_ = (at + bytes + kGap + kGap - 1) / kGap * kGap;
+  return at;
+}
+
 Iova VfioUserMemory::map(const Region& region, Access access) {
   const std::string subject = "mapping a region for a vfio-user server";
   if (!arena_->holds(region.host(), region.bytes()))
     throw Error(subject, "it is not memory that is shared with it");
-  const std::scoped_lock lock(mutex_);
-  const Iova at = next_;
-  next_ = (at + region.bytes() + kGap + kGap - 1) / kGap * kGap;
-  ranges_[at] = {region.bytes(), region.host(), access};
-  const DmaMap what{.flags = (allows(access, Access::read) ? DmaMap::kReadable : 0) |
-                             (allows(access, Access::write) ? DmaMap::kWriteable : 0),
-                    .offset = shared_ ? static_cast<u64>(region.host() - arena_->base()) : 0,
-                    .address = at,
-                    .size = region.bytes()};
+  const u64 offset = static_cast<u64>(region.host() - arena_->base());
+  const Access granted = exact_ ? access : Access::read_write;
+  DmaMap what{.flags = (allows(granted, Access::read) ? DmaMap::kReadable : 0) |
+                       (allows(granted, Access::write) ? DmaMap::kWriteable : 0),
+              .offset = shared_ ? offset : 0};
+  Iova at = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto window = std::ranges::find_if(windows_, [&](const auto& w) {
+      return !w.second.closed && offset >= w.second.offset &&
+             vfio_user::within(offset - w.second.offset, region.bytes(), w.second.bytes);
+    });
+    if (window != windows_.end()) {
+      ++window->second.regions;
+      at = window->first + (offset - window->second.offset);
+    } else {
+      what.size =
+          exact_ ? region.bytes() : std::min(std::max(region.bytes(), kWindow), arena_->bytes() - offset);
+      what.address = at = take_addresses(what.size);
+    }
+    ranges_[at] = {region.bytes(), region.host(), granted};
+  }
+  if (what.size == 0) return at;
+  // Not under the lock: the server may ask for memory before it answers.
   if (const int error = client_->map(what, shared_ ? arena_->fd() : -1); error != 0) {
+    const std::scoped_lock lock(mutex_);
     ranges_.erase(at);
     throw Error(subject, reason(error));
+  }
+  if (!exact_) {
+    const std::scoped_lock lock(mutex_);
+    windows_[at] = {offset, what.size, 1};
   }
   return at;
 }
 
 void VfioUserMemory::unmap(Iova iova) noexcept {
+  Iova begin = iova;
   u64 bytes = 0;
   {
     const std::scoped_lock lock(mutex_);
     const auto at = ranges_.find(iova);
     if (at == ranges_.end()) return;
     bytes = at->second.bytes;
+    if (const auto after = windows_.upper_bound(iova); after != windows_.begin()) {
+      auto& [from, window] = *std::prev(after);
+      window.closed = true;
+      begin = from;
+      bytes = --window.regions == 0 ? window.bytes : 0;
+    }
   }
   // Until this is answered the server may ask for it.
-  (void)client_->unmap(iova, bytes);
+  if (bytes != 0) (void)client_->unmap(begin, bytes);
   const std::scoped_lock lock(mutex_);
   ranges_.erase(iova);
+  if (bytes != 0) windows_.erase(begin);
 }
 
 u8* VfioUserMemory::dma(u64 address, u64 count, bool write) {
@@ -128,8 +164,9 @@ VfioUserController::VfioUserController(const VfioUserSpec& spec, std::string nam
   must(client_->info(info), "what device it is");
   if ((info.flags & vfio_user::DeviceInfo::kPci) == 0 || info.regions <= vfio_user::Region::config)
     throw Error(name_, "it is no PCI device");
-  std::array<u8, 4> code{};
-  must(client_->read(vfio_user::Region::config, 8, code), "its class");
+  std::array<u8, 12> identity{};  // vendor and device, command and status, revision and class
+  must(client_->read(vfio_user::Region::config, 0, identity), "its class");
+  const auto code = std::span(identity).subspan<8>();
   if (code[3] != 1 || code[2] != 8)
     throw Error(
         name_, fmt::format("it is no NVMe controller (class {:02x}{:02x}{:02x})", code[3], code[2], code[1]));
@@ -138,6 +175,9 @@ VfioUserController::VfioUserController(const VfioUserSpec& spec, std::string nam
   bar_bytes_ = bar.info.size;
   if (bar_bytes_ < kLeastBar || bar_bytes_ > (u64{1} << 30))
     throw Error(name_, fmt::format("its BAR 0 has {} bytes", bar_bytes_));
+  u16 vendor = 0;
+  std::memcpy(&vendor, identity.data(), sizeof vendor);
+  memory_.be_exact(vendor == kModelVendor);
   const u16 command = kMemoryBusMasterNoPin;
   must(client_->write(vfio_user::Region::config, kPciCommand, vfio_user::bytes_of(command)), "bus master");
   words_ = Region(Place::pageable, bar_bytes_, gpu_);

@@ -31,12 +31,16 @@ struct VfioUserSpec {
 [[nodiscard]] VfioUserSpec parse_vfio_user_spec(const std::string& spec,
                                                 const std::string& controller = setting::controller);
 
-/// Memory that the server maps, or asks for: each region is a mapping of its own, at addresses with gaps.
+/// Memory that the server maps, or asks for. For doorbell's server each region is a mapping of its own, at
+/// addresses with gaps. Other servers get mappings that many regions share: libvfio-user takes 64 of them.
 class VfioUserMemory final : public AddressSpace, public vfio_user::DmaTarget {
  public:
   explicit VfioUserMemory(bool shared);
   /// From now on mappings are made known. `client` outlives them, or is gone.
   void connect(vfio_user::Client* client) { client_ = client; }
+  /// Before the first map(). True: the device gets what map() names and no more. False: mappings are larger,
+  /// and to be read and written, because SPDK's target clears submission queues.
+  void be_exact(bool exact) { exact_ = exact; }
 
   [[nodiscard]] Iova map(const Region& region, Access access) override;
   void unmap(Iova iova) noexcept override;
@@ -51,12 +55,24 @@ class VfioUserMemory final : public AddressSpace, public vfio_user::DmaTarget {
     u8* base = nullptr;
     Access access = Access::read_write;
   };
+  /// A mapping of which regions are parts. Once one of them has gone it takes no more: pages that are given
+  /// back and taken again may be others than those that the device knows.
+  struct Window {
+    u64 offset = 0;  ///< in the arena
+    u64 bytes = 0;
+    u32 regions = 0;
+    bool closed = false;
+  };
+  [[nodiscard]] Iova take_addresses(u64 bytes);
+
   bool shared_;
+  bool exact_ = true;
   vfio_user::Client* client_ = nullptr;
   std::shared_ptr<SharedArena> arena_;
   std::mutex mutex_;
   Iova next_ = u64{1} << 32;
   std::map<Iova, Range> ranges_;
+  std::map<Iova, Window> windows_;
 };
 
 /// Doorbells are the server's page where it lets that be mapped. Where not, an initiator stores to words in

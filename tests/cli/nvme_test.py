@@ -41,6 +41,13 @@ class Runs(WithFolder):
         self.assertEqual(cell["initiator"]["kind"], "cpu")
         self.assertEqual(sum(n for _, n in cell["metrics"]["latency_ns"]["bins"]), 200000)
 
+    def test_queues_are_as_long_as_the_controller_takes(self):
+        r = self.result("--controller", "model:entries=256", *TIMEOUTS)
+        self.assertEqual(r["cells"][0]["cell"]["queue_length"], 256)
+        done = run("--controller", "model:entries=256", "--queue-length", "1024", *TIMEOUTS)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--queue-length: 1024 is not in 2..256 (CAP.MQES)", done.stderr)
+
     def test_no_arguments_run_and_verify(self):
         done = run("--details", *TIMEOUTS)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -58,6 +58,18 @@ TEST(Bench, QueueShapes) {
       }
 }
 
+TEST(Bench, ADefaultLengthIsAsTheControllerTakesIt) {
+  BenchOptions o = usual();
+  o.controller = "model:capacity=64Mi,entries=100";
+  o.batch = 64;
+  EXPECT_THROW((void)run_bench(o, {}), Error) << "1024 entries that were asked for";
+  o.default_queue_length = true;
+  const BenchResult r = run_bench(o, {});
+  EXPECT_FALSE(r.failed);
+  EXPECT_EQ(r.cell().cell["queue_length"], 100);
+  EXPECT_EQ(r.cell().cell["in_flight"], 99);
+}
+
 TEST(Bench, QueuesThatWrapManyTimes) {
   BenchOptions o = usual();
   o.write_io = o.read_io = 20'000;

@@ -36,10 +36,11 @@ inline Descriptor memory_file(u64 bytes) {
 class FakeDevice final : public Device {
  public:
   static constexpr u64 kBytes = 0x4000;
-  explicit FakeDevice(bool maps = true) : file_(memory_file(0x2000)), maps_(maps) {}
+  explicit FakeDevice(bool maps = true, u16 vendor = 0x1234)
+      : file_(memory_file(0x2000)), maps_(maps), vendor_(vendor) {}
 
   [[nodiscard]] PciIdentity identity() const override {
-    return {.vendor = 0x1234,
+    return {.vendor = vendor_,
             .device = 0x5678,
             .subsystem_vendor = 1,
             .subsystem = 2,
@@ -83,6 +84,7 @@ class FakeDevice final : public Device {
   SoftwareAddressSpace space_;
   Descriptor file_;
   bool maps_;
+  u16 vendor_;
   std::array<u8, kBytes> bytes_{};
 };
 

@@ -201,7 +201,7 @@ void add_nvme_options(OptionTable& t) {
             .default_text = "1024",
             .min = 2,
             .max = 65536,
-            .help = "entries of each queue",
+            .help = "entries of each queue; by default fewer where the controller takes fewer",
             .into = &nvme::BenchOptions::queue_length})
       .add({.name = nvme::setting::batch.option(),
             .default_text = "1",
@@ -317,6 +317,7 @@ nvme::BenchOptions bench_options(const Options& o) {
   static_cast<RunOptions&>(b) = run_options(o);
   o.read_into(b);
   b.controller = spec_with_engine(o, "controller");
+  b.default_queue_length = !o.given(nvme::setting::queue_length.option());
   if ((b.memory_mode & 4) != 0)
     throw Error("--memory-mode",
                 fmt::format("{} has bit 4 set: doorbells are the device's, they cannot lie in GPU memory",

@@ -223,7 +223,8 @@ void AdminProcessor::look_for_warnings() {
 
 AdminProcessor::Answer AdminProcessor::run(const Sqe& e) {
   if (e.flags != 0) return {status::invalid_field};
-  if (events_.waits(e.cid)) return {status::cid_conflict};
+  // How many commands are searched for the same cid is the controller's choice. Those of event requests are
+  // not: SPDK gives them to its next commands before it deletes its queues.
   switch (static_cast<AdminOpcode>(e.opcode)) {
     case AdminOpcode::identify:
       return identify(e);

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "nvme/identity.hpp"
 #include "nvme/model/admin.hpp"
 
 namespace doorbell::nvme {
@@ -100,8 +101,8 @@ u16 AdminProcessor::fill_identify(const Sqe& e, AdminPage& page) const {
 
 void AdminProcessor::fill_controller(AdminPage& page) const {
   const ModelConfig& c = shared_.config;
-  page.put<u16>(identify::vid, 0xdb01);
-  page.put<u16>(identify::ssvid, 0xdb01);
+  page.put<u16>(identify::vid, kModelVendor);
+  page.put<u16>(identify::ssvid, kModelVendor);
   page.text(identify::serial, identify::serial_bytes, serial());
   page.text(identify::model, identify::model_bytes,
             c.engine == ModelConfig::Engine::cpu   ? "doorbell model controller"

@@ -12,8 +12,9 @@ namespace doorbell::nvme {
 
 namespace {
 
-constexpr u8 kPages[] = {log::supported,          log::errors,  log::smart,           log::firmware,
-                         log::changed_namespaces, log::effects, log::feature_effects, log::sanitize};
+constexpr u8 kPages[] = {
+    log::supported, log::errors,          log::smart,      log::firmware, log::changed_namespaces,
+    log::effects,   log::feature_effects, log::mi_effects, log::sanitize};
 constexpr u16 kKelvin = 300;
 constexpr u64 kUnit = 1000 * 512;  // a data unit of SMART
 constexpr u32 kSmallPage = 512, kLargePage = 4096, kListPage = 1024;
@@ -66,6 +67,8 @@ u32 AdminProcessor::fill_log(u8 id, AdminPage& page) {
     case log::feature_effects:
       for (u32 f = 0; f < 256; ++f) page.put<u32>(4 * f, features_.effects(static_cast<u8>(f)));
       return kListPage;
+    case log::mi_effects:  // none: there is no management interface. LPA bit 5 stands for this page too
+      return kLargePage;
     case log::sanitize:
       if (!shared_.config.format) return 0;
       page.put<u16>(0, 0xffff);  // none is in progress
@@ -104,22 +107,24 @@ void AdminProcessor::fill_smart(AdminPage& page) {
 
 void AdminProcessor::fill_effects(AdminPage& page) const {
   constexpr u32 kSupported = 1, kContent = 1u << 1, kCapabilities = 1u << 2, kAlone = 2u << 16;
+  // What a command can have an effect on.
+  constexpr u32 kNamespace = 1u << 20, kController = 1u << 21, kSubsystem = 1u << 25;
   constexpr u32 kIo = 1024;  // offset of the I/O commands
   using enum AdminOpcode;
-  const auto admin = [&](AdminOpcode op, u32 more = 0) {
+  const auto admin = [&](AdminOpcode op, u32 more) {
     page.put<u32>(4u * static_cast<u8>(op), kSupported | more);
   };
   for (const AdminOpcode op :
        {delete_sq, create_sq, get_log_page, delete_cq, create_cq, AdminOpcode::identify, AdminOpcode::abort,
         AdminOpcode::set_features, AdminOpcode::get_features, async_event})
-    admin(op);
-  if (shared_.config.shadow_doorbells) admin(doorbell_buffer_config);
+    admin(op, kController);
+  if (shared_.config.shadow_doorbells) admin(doorbell_buffer_config, kController);
   if (shared_.config.format) {
-    admin(format_nvm, kContent | kCapabilities | kAlone);
-    admin(AdminOpcode::sanitize, kContent | kAlone);
+    admin(format_nvm, kNamespace | kContent | kCapabilities | kAlone);
+    admin(AdminOpcode::sanitize, kSubsystem | kContent | kAlone);
   }
   const auto io = [&](IoOpcode op, u32 more) {
-    page.put<u32>(kIo + 4u * static_cast<u8>(op), kSupported | more);
+    page.put<u32>(kIo + 4u * static_cast<u8>(op), kSupported | kNamespace | more);
   };
   for (const IoOpcode op : {IoOpcode::flush, IoOpcode::read, IoOpcode::compare}) io(op, 0);
   for (const IoOpcode op : {IoOpcode::write, IoOpcode::write_zeroes}) io(op, kContent);

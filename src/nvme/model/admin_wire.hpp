@@ -39,7 +39,7 @@ inline constexpr u32 nguid_bytes = 16, eui64_bytes = 8;
 
 namespace log {
 inline constexpr u8 supported = 0x00, errors = 0x01, smart = 0x02, firmware = 0x03, changed_namespaces = 0x04,
-                    effects = 0x05, feature_effects = 0x12, sanitize = 0x81;
+                    effects = 0x05, feature_effects = 0x12, mi_effects = 0x13, sanitize = 0x81;
 }
 
 /// SMART / Health Information: the bits of its critical warning, and offsets.

@@ -52,7 +52,6 @@ class AsyncEvents {
     requests_.push_back(cid);
     return true;
   }
-  [[nodiscard]] bool waits(u16 cid) const { return std::ranges::find(requests_, cid) != requests_.end(); }
   /// True if a request had this cid; it waits no more.
   [[nodiscard]] bool cancel(u16 cid) { return std::erase(requests_, cid) != 0; }
   /// One event of each kind is kept until the host asks.

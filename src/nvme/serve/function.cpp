@@ -13,13 +13,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include "nvme/identity.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::nvme {
 
 namespace {
 
-constexpr u16 kVendor = 0xdb01;  // as Identify has it
 constexpr u32 kNvmeClass = 0x010802;
 
 }  // namespace
@@ -63,9 +63,9 @@ HostMemory ModelFunction::registers() {
 }
 
 vfio_user::PciIdentity ModelFunction::identity() const {
-  return {.vendor = kVendor,
+  return {.vendor = kModelVendor,
           .device = 1,
-          .subsystem_vendor = kVendor,
+          .subsystem_vendor = kModelVendor,
           .subsystem = 1,
           .revision = 1,
           .class_code = kNvmeClass};

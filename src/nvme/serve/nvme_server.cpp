@@ -108,7 +108,8 @@ nlohmann::ordered_json NvmeServer::status() {
           {"model", function_.model().counters()},
           {"faults", now},
           {"faults_logged", faults_.written()},
-          {"faults_not_logged", faults_.lost() + log_.lost()}};
+          {"faults_not_logged", faults_.lost()},
+          {"log_lines_left_out", log_.lost()}};
 }
 
 nlohmann::ordered_json NvmeServer::answer(const nlohmann::json& question) {

@@ -32,6 +32,7 @@ constexpr unsigned kQemuHas = slow | doorbell_events | shadow | mdts | identify_
 
 /// A real controller is held to the musts alone; what it answers to the rest is its own affair.
 bool is_qemu(const std::string& spec) {
+  if (spec.starts_with("vfio-user:")) return false;  // nor is one that another program emulates
   try {
     return open_device({.spec = spec})->kind() == "emulated";
   } catch (const std::exception&) {

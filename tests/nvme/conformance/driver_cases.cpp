@@ -290,6 +290,10 @@ void lists_of_what_is_supported(const Target& t) {
     const u16 st = r.c.status(log_page(static_cast<u8>(id), 4, 0, r.page.iova()));
     EXPECT_EQ(st, (pages[id] & 1) != 0 ? status::success : status::invalid_log_page) << id;
   }
+  ASSERT_EQ(r.c.status(identify(1, 0, r.page.iova())), status::success);
+  if ((at<u8>(r.page, identify::lpa) >> 5 & 1) != 0) {
+    for (const u32 id : {0x00u, 0x05u, 0x12u, 0x13u}) EXPECT_EQ(pages[id] & 1, 1u) << "LPA bit 5: " << id;
+  }
   ASSERT_EQ(r.c.status(log_page(0x12, 1024, 0, r.page.iova())), status::success);
   std::vector<u32> features(256);
   std::memcpy(features.data(), r.page.region().host(), 1024);
@@ -304,6 +308,7 @@ void command_effects(const Target& t) {
   Rig r(t);
   ASSERT_EQ(r.c.status(identify(1, 0, r.page.iova())), status::success);
   if ((at<u8>(r.page, identify::lpa) & 2) == 0) GTEST_SKIP() << "it has no such page";
+  const bool scopes = (at<u8>(r.page, identify::lpa) >> 5 & 1) != 0;
   ASSERT_EQ(r.c.status(log_page(5, kPage, 0, r.page.iova())), status::success);
   std::vector<u32> effects(512);
   std::memcpy(effects.data(), r.page.region().host(), 2048);
@@ -311,6 +316,7 @@ void command_effects(const Target& t) {
     EXPECT_EQ(effects[op] & 1, 1u) << op;
   EXPECT_EQ(effects[256 + 1] & 3, 3u) << "a write changes blocks";
   EXPECT_EQ(effects[256 + 2] & 3, 1u) << "a read does not";
+  for (const u32 e : effects) EXPECT_EQ(scopes && (e & 1) != 0, e >> 20 != 0) << "its scope";
   for (u32 op = 0; op < 256; ++op) {
     // Not: queues, requests for events, and what destroys data.
     if ((effects[256 + op] & 1) == 0) {

@@ -243,6 +243,13 @@ TEST(VfioUserClient, ADeviceReset) {
   EXPECT_EQ(c.read32(reg::aqa), 0u);
 }
 
+TEST(VfioUserServed, LinesThatAreLeftOutAreNoFaults) {
+  Served s("model:capacity=64Mi");
+  for (int i = 0; i < 100; ++i) vfio_user::Client(s.path, "one of many", 10);
+  EXPECT_TRUE(eventually([&] { return s.server->status()["log_lines_left_out"].get<u64>() > 0; }));
+  EXPECT_EQ(s.server->status()["faults_not_logged"].get<u64>(), 0u);
+}
+
 /// A driver that has its queues in a file of its own, which it treats as it likes.
 struct WithFile {
   WithFile() {
