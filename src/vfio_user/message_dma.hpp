@@ -42,8 +42,9 @@ class MessageDma final : public RemoteMemory {
     MessageDma& dma_;
   };
 
-  [[nodiscard]] bool read(Iova from, void* to, u64 bytes) override;
-  [[nodiscard]] bool write(Iova to, const void* from, u64 bytes) override;
+  [[nodiscard]] bool read(Iova from, void* to, u64 bytes, const std::function<void()>& meanwhile) override;
+  [[nodiscard]] bool write(Iova to, const void* from, u64 bytes,
+                           const std::function<void()>& meanwhile) override;
 
   /// An answer of this session. False if nothing waits for it, or it is none to what was asked.
   [[nodiscard]] bool answer(u64 session, const Header& header, std::span<const u8> payload);
@@ -59,7 +60,7 @@ class MessageDma final : public RemoteMemory {
     void* to = nullptr;  ///< of a read
     bool done = false, good = false;
   };
-  [[nodiscard]] bool ask(Request& request, std::span<const u8> data);
+  [[nodiscard]] bool ask(Request& request, std::span<const u8> data, const std::function<void()>& meanwhile);
   void refuse(bool on);
   void end_all();
 

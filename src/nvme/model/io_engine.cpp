@@ -81,10 +81,15 @@ IoEngine::IoEngine(ModelShared& shared, const SoftwareAddressSpace& space, model
       faults_(shared.faults),
       tracks_(shared.tracks()),
       settle_all_(shared.config.media == ModelConfig::Media::file ? 0xffff : 0),
-      interrupts_(shared.interrupts.connected() ? &shared.interrupts : nullptr) {}
+      interrupts_(shared.interrupts.connected() ? &shared.interrupts : nullptr) {
+  // A client may answer only after a change of its memory, which waits for this thread. No address of that
+  // memory is kept over the wait: entries are copies, and each access is a look-up of its own.
+  dma_.while_waiting([this] { serve_changes(); });
+}
 
 bool IoEngine::poll() {
   set_up_.serve();
+  serve_changes();
   if (shared_.presence.gone() || shared_.fatal.load(std::memory_order_relaxed)) return false;
   // Without this, heads are read only when a queue lacks room, and at that time every head is possible.
   if (++rounds_ % kRoundsPerHeadLook == 0)
