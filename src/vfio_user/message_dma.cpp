@@ -79,7 +79,7 @@ bool MessageDma::read(Iova from, void* to, u64 bytes, const std::function<void()
       most = most_;
     }
     if (most == 0) return false;
-    const u64 n = std::min(bytes - done, most);
+    const u64 n = std::min({bytes - done, most, kMostRead});
     Request r{.command = Command::dma_read,
               .access = {.address = from + done, .count = n},
               .to = static_cast<u8*>(to) + done};

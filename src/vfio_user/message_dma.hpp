@@ -19,6 +19,9 @@ namespace doorbell::vfio_user {
 
 class MessageDma final : public RemoteMemory {
  public:
+  /// What a client is asked for at a time, at most. QEMU (to 11.1) gives its socket an answer once, and drops
+  /// what did not fit into the socket's buffer, which has 208 KiB by default.
+  static constexpr u64 kMostRead = u64{64} << 10;
   /// `send` has a message sent to the client of this session. Any thread calls it, and it does not wait.
   using Send = std::function<void(u64 session, std::vector<u8> message)>;
   /// `give_up`: a client has not answered for `limit_ns`. The same.

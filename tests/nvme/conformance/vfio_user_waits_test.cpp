@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A driver of one thread whose memory is not all shared: while the device waits for his answer, he waits for
-// the device's.
+// the device's. And how many messages his data takes.
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -223,6 +223,47 @@ TEST(VfioUserWaitsAlone, ForAnUnmapWhileAQueueIsCreated) {
   d.answer(asked);
   EXPECT_EQ(d.completion(2), status::success);
   EXPECT_EQ(d.completion(0), status::success);
+}
+
+/// One message for pages that follow each other, as far as the client takes as much.
+TEST(VfioUserMessages, DataThatIsContiguousIsOneMessage) {
+  for (const u64 largest : {u64{1} << 20, u64{64} << 10}) {
+    OneThread d(1, largest);
+    d.create_queue(1);
+    constexpr u32 kBlocks = 256, kBytes = kBlocks * 512;
+    // A list of all pages but the first, in the file; the last two pages change their places.
+    auto* const list = reinterpret_cast<u64*>(d.memory() + 0x10000);
+    constexpr u32 kPages = kBytes / 4096;
+    for (u32 i = 1; i < kPages; ++i) list[i - 1] = OneThread::kFar + u64{i} * 4096;
+    for (const IoOpcode op : {IoOpcode::read, IoOpcode::write}) {
+      // Answers of a client are shorter than messages to him may be.
+      const u64 piece = op == IoOpcode::read ? std::min<u64>(largest, kBytes) : u64{64} << 10;
+      const std::vector<u64> wanted(kBytes / piece, piece);
+      d.submit(1, io_command(op, 7, 1, 0, kBlocks, OneThread::kFar, OneThread::kSpare));
+      for (const u64 bytes : wanted) {
+        const Got q = d.question();
+        EXPECT_EQ(q.header.command,
+                  static_cast<u16>(op == IoOpcode::read ? Command::dma_write : Command::dma_read));
+        EXPECT_EQ(vfio_user::first_of<DmaAccess>(q.payload)->count, bytes);
+        d.answer(q);
+      }
+      EXPECT_EQ(d.completion(1), status::success);
+    }
+    std::swap(list[kPages - 2], list[kPages - 3]);
+    d.submit(1, io_command(IoOpcode::read, 8, 1, 0, kBlocks, OneThread::kFar, OneThread::kSpare));
+    std::vector<u64> places;
+    for (u64 have = 0; have < kBytes;) {
+      const Got q = d.question();
+      const auto access = *vfio_user::first_of<DmaAccess>(q.payload);
+      places.push_back(access.address - OneThread::kFar);
+      have += access.count;
+      d.answer(q);
+    }
+    ASSERT_GE(places.size(), 3u);
+    EXPECT_EQ(places[places.size() - 2], kBytes - 4096);
+    EXPECT_EQ(places.back(), kBytes - 8192);
+    EXPECT_EQ(d.completion(1), status::success);
+  }
 }
 
 }  // namespace
