@@ -16,7 +16,8 @@ class BetweenRounds {
   explicit BetweenRounds(bool threaded) : threaded_(threaded) {}
 
   /// Runs `work` on the device's thread between two rounds and waits for it. One caller at a time.
-  void run(const std::function<void()>& work) {
+  /// `meanwhile`, unless it is empty, is called again and again until then.
+  void run(const std::function<void()>& work, const std::function<void()>& meanwhile = {}) {
     if (!threaded_) {
       work();
       return;
@@ -24,7 +25,10 @@ class BetweenRounds {
     // The release makes what the caller prepared visible to the device's thread. serve() clears the word with
     // release when the work is done, so the effects of the work are visible here.
     request_.store(&work, std::memory_order_release);
-    while (request_.load(std::memory_order_acquire) != nullptr) std::this_thread::yield();
+    while (request_.load(std::memory_order_acquire) != nullptr) {
+      if (meanwhile) meanwhile();
+      std::this_thread::yield();
+    }
   }
 
   /// Called by the device's thread at the beginning of a round.

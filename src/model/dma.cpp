@@ -90,7 +90,8 @@ bool DmaEngine::reachable(Iova iova, u64 bytes, Access access) {
 }
 
 bool DmaEngine::fetch_part(const SoftwareAddressSpace::View::Target& t, Iova from, void* to) {
-  if (t.remote != nullptr) return t.remote->read(from, to, t.bytes) || view_.fault().address != nullptr;
+  if (t.remote != nullptr)
+    return t.remote->read(from, to, t.bytes, meanwhile_) || view_.fault().address != nullptr;
   if (!t.gpu) {
     std::memcpy(to, t.address, t.bytes);
     return true;
@@ -114,7 +115,8 @@ bool DmaEngine::fetch(Iova from, void* to, u64 bytes) {
 }
 
 bool DmaEngine::deliver_part(const SoftwareAddressSpace::View::Target& t, Iova to, const void* from) {
-  if (t.remote != nullptr) return t.remote->write(to, from, t.bytes) || view_.fault().address != nullptr;
+  if (t.remote != nullptr)
+    return t.remote->write(to, from, t.bytes, meanwhile_) || view_.fault().address != nullptr;
   if (!t.gpu) {
     std::memcpy(t.address, from, t.bytes);
     return true;

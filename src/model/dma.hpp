@@ -11,6 +11,7 @@
 
 #include <doorbell/gpu.hpp>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -74,6 +75,8 @@ class DmaEngine {
   /// Finishes every queued transfer. False if the copy engine failed or the agent did not answer within a
   /// second.
   [[nodiscard]] bool commit();
+  /// Called again and again while fetch() or deliver() waits for another process.
+  void while_waiting(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
   [[nodiscard]] u64 faults() const { return view_.faults(); }
 
  private:
@@ -93,6 +96,7 @@ class DmaEngine {
   void spread(u8* gpu_to, const void* from, u64 bytes, const u8* within);
 
   SoftwareAddressSpace::View view_;
+  std::function<void()> meanwhile_;
   DmaRing* ring_ = nullptr;  // null: the copy engine does everything
   gpu::Gpu* gpu_ = nullptr;
   Region staging_;

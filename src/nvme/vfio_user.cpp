@@ -302,7 +302,6 @@ void VfioUserController::watch() {
     const u64 now = wall_ns();
     if (rung) last = now;
     if (now - looked >= kLookNs) {
-      looked = now;
       sweep.unlock();
       try {
         (void)read32(reg::csts);
@@ -310,6 +309,7 @@ void VfioUserController::watch() {
         // A server that refuses this register is of no use.
         store_release(reinterpret_cast<u32*>(words_.host() + reg::csts), ~0u);
       }
+      looked = wall_ns();  // of a busy server, whose answers take longer, doorbells are not in the way
       sweep.lock();
     }
     if (!carries) {

@@ -16,7 +16,7 @@ namespace doorbell::vfio_user {
 
 namespace {
 
-/// A write to anything else could wait, or change what is not meant.
+/// To add to anything else could wait, or change what is not meant.
 bool is_eventfd(int fd) {
   return link_name(fmt::format("/proc/self/fd/{}", fd)) == "anon_inode:[eventfd]";
 }
@@ -43,9 +43,8 @@ u32 Interrupts::connected() const {
 }
 
 void Interrupts::signal(int fd) {
-  const u64 one = 1;
   // One that is full has been written, and not read yet: the client finds it.
-  if (::write(fd, &one, sizeof one) == sizeof one) delivered_.fetch_add(1, std::memory_order_relaxed);
+  if (signals_.add(fd)) delivered_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Interrupts::deliver_msix(u32 vector) {
@@ -76,7 +75,9 @@ void Interrupts::allow(bool msix, bool msix_masked, bool intx) {
 }
 
 void Interrupts::connect(Line& line, Descriptor file) {
-  if (file.get() >= 0) ::fcntl(file.get(), F_SETFL, ::fcntl(file.get(), F_GETFL) | O_NONBLOCK);
+  // The flag is the client's, too, who may want to wait.
+  if (file.get() >= 0 && !never_wait())
+    ::fcntl(file.get(), F_SETFL, ::fcntl(file.get(), F_GETFL) | O_NONBLOCK);
   line.fd.store(file.get());
   // A device thread may be about to write the old one.
   if (line.file.get() >= 0) replaced_.push_back(std::move(line.file));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "system/descriptor.hpp"
+#include "vfio_user/event_signal.hpp"
 #include "vfio_user/wire.hpp"
 
 namespace doorbell::vfio_user {
@@ -43,6 +44,8 @@ class Interrupts {
   [[nodiscard]] u64 raised() const { return raised_.load(std::memory_order_relaxed); }
   [[nodiscard]] u64 delivered() const { return delivered_.load(std::memory_order_relaxed); }
   [[nodiscard]] u32 connected() const;
+  /// False: a client that makes its eventfds blocking, and full, can hold up what raises.
+  [[nodiscard]] bool never_wait() const { return signals_.never_waits(); }
 
  private:
   struct Line {
@@ -61,6 +64,7 @@ class Interrupts {
   std::array<std::atomic<u64>, kMostVectors / 64> pending_{};
   std::atomic<u64> raised_{0}, delivered_{0};
   std::vector<Descriptor> replaced_;
+  EventSignal signals_;
 };
 
 }  // namespace doorbell::vfio_user

@@ -9,6 +9,11 @@
 
 namespace doorbell::vfio_user {
 
+namespace {
+/// Between two looks at what else the thread has to do while it waits.
+constexpr std::chrono::milliseconds kLook{1};
+}  // namespace
+
 void MessageDma::open(u64 session, u64 most) {
   const std::lock_guard lock(mutex_);
   session_ = session;
@@ -38,7 +43,7 @@ void MessageDma::end_all() {
   waiting_.clear();
 }
 
-bool MessageDma::ask(Request& request, std::span<const u8> data) {
+bool MessageDma::ask(Request& request, std::span<const u8> data, const std::function<void()>& meanwhile) {
   std::unique_lock lock(mutex_);
   if (most_ == 0 || paused_ != 0) return false;
   while (waiting_.contains(next_id_)) ++next_id_;  // there are as many as device threads at most
@@ -46,7 +51,17 @@ bool MessageDma::ask(Request& request, std::span<const u8> data) {
   const u64 session = session_;
   waiting_[id] = &request;
   send_(session, command(id, request.command, bytes_of(request.access), data));
-  if (!answered_.wait_for(lock, std::chrono::nanoseconds(limit_ns_), [&] { return request.done; })) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit_ns_);
+  const auto done = [&] { return request.done; };
+  bool in_time = true;
+  while (in_time && !answered_.wait_for(lock, kLook, done)) {
+    in_time = std::chrono::steady_clock::now() < end;
+    if (!meanwhile) continue;
+    lock.unlock();
+    meanwhile();
+    lock.lock();
+  }
+  if (!request.done) {
     waiting_.erase(id);
     if (session_ == session) most_ = 0;
     lock.unlock();
@@ -56,7 +71,7 @@ bool MessageDma::ask(Request& request, std::span<const u8> data) {
   return request.good;
 }
 
-bool MessageDma::read(Iova from, void* to, u64 bytes) {
+bool MessageDma::read(Iova from, void* to, u64 bytes, const std::function<void()>& meanwhile) {
   for (u64 done = 0; done < bytes;) {
     u64 most = 0;
     {
@@ -64,12 +79,12 @@ bool MessageDma::read(Iova from, void* to, u64 bytes) {
       most = most_;
     }
     if (most == 0) return false;
-    const u64 n = std::min(bytes - done, most);
+    const u64 n = std::min({bytes - done, most, kMostRead});
     Request r{.command = Command::dma_read,
               .access = {.address = from + done, .count = n},
               .to = static_cast<u8*>(to) + done};
     reads_.fetch_add(1, std::memory_order_relaxed);
-    if (!ask(r, {})) {
+    if (!ask(r, {}, meanwhile)) {
       refused_.fetch_add(1, std::memory_order_relaxed);
       return false;
     }
@@ -78,7 +93,7 @@ bool MessageDma::read(Iova from, void* to, u64 bytes) {
   return true;
 }
 
-bool MessageDma::write(Iova to, const void* from, u64 bytes) {
+bool MessageDma::write(Iova to, const void* from, u64 bytes, const std::function<void()>& meanwhile) {
   for (u64 done = 0; done < bytes;) {
     u64 most = 0;
     {
@@ -89,7 +104,7 @@ bool MessageDma::write(Iova to, const void* from, u64 bytes) {
     const u64 n = std::min(bytes - done, most);
     Request r{.command = Command::dma_write, .access = {.address = to + done, .count = n}};
     writes_.fetch_add(1, std::memory_order_relaxed);
-    if (!ask(r, {static_cast<const u8*>(from) + done, n})) {
+    if (!ask(r, {static_cast<const u8*>(from) + done, n}, meanwhile)) {
       refused_.fetch_add(1, std::memory_order_relaxed);
       return false;
     }

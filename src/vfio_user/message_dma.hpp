@@ -19,6 +19,9 @@ namespace doorbell::vfio_user {
 
 class MessageDma final : public RemoteMemory {
  public:
+  /// What a client is asked for at a time, at most. QEMU (to 11.1) gives its socket an answer once, and drops
+  /// what did not fit into the socket's buffer, which has 208 KiB by default.
+  static constexpr u64 kMostRead = u64{64} << 10;
   /// `send` has a message sent to the client of this session. Any thread calls it, and it does not wait.
   using Send = std::function<void(u64 session, std::vector<u8> message)>;
   /// `give_up`: a client has not answered for `limit_ns`. The same.
@@ -42,8 +45,9 @@ class MessageDma final : public RemoteMemory {
     MessageDma& dma_;
   };
 
-  [[nodiscard]] bool read(Iova from, void* to, u64 bytes) override;
-  [[nodiscard]] bool write(Iova to, const void* from, u64 bytes) override;
+  [[nodiscard]] bool read(Iova from, void* to, u64 bytes, const std::function<void()>& meanwhile) override;
+  [[nodiscard]] bool write(Iova to, const void* from, u64 bytes,
+                           const std::function<void()>& meanwhile) override;
 
   /// An answer of this session. False if nothing waits for it, or it is none to what was asked.
   [[nodiscard]] bool answer(u64 session, const Header& header, std::span<const u8> payload);
@@ -59,7 +63,7 @@ class MessageDma final : public RemoteMemory {
     void* to = nullptr;  ///< of a read
     bool done = false, good = false;
   };
-  [[nodiscard]] bool ask(Request& request, std::span<const u8> data);
+  [[nodiscard]] bool ask(Request& request, std::span<const u8> data, const std::function<void()>& meanwhile);
   void refuse(bool on);
   void end_all();
 

@@ -53,6 +53,9 @@ Server::Loop::Loop(Device& device, const ServerOptions& options)
           },
           options.answer_limit_ns),
       maps_(device.space(), dma_) {
+  if (!interrupts_.never_wait())
+    log(service::Priority::warning,
+        "the kernel gives no aio: a client can hold the device up by an eventfd that is full", {});
   loop_.serve(*this);
   device_.interrupt_by(&interrupts_);
   thread_ = make_thread("vfio-user server", [this] {

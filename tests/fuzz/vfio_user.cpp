@@ -28,11 +28,11 @@ namespace {
 
 class Nothing final : public RemoteMemory {
  public:
-  bool read(Iova, void* to, u64 bytes) override {
+  bool read(Iova, void* to, u64 bytes, const std::function<void()>&) override {
     std::memset(to, 0, bytes);
     return true;
   }
-  bool write(Iova, const void*, u64) override { return true; }
+  bool write(Iova, const void*, u64, const std::function<void()>&) override { return true; }
 };
 
 void decode(std::span<const u8> bytes) {

@@ -40,6 +40,9 @@ boots panics 200 'sysrq triggered crash' 'echo c >/proc/sysrq-trigger; sleep 60'
 boots hangs 200 'no status after 6 s' 'sleep 1000' --timeout 6
 boots vanishes 200 'never reported' '/bin/busybox poweroff -f; sleep 60'
 boots shutdown 3 'exit status 3' 'exit 3' --end poweroff
+# shellcheck disable=SC2016
+boots resets 4 'exit status 4' '[ ! -e "$GUEST_OUT/once" ] || exit 4; touch "$GUEST_OUT/once"; echo b >/proc/sysrq-trigger; sleep 60' --resets once --timeout 150
+boots circles 200 'never reported' 'echo b >/proc/sysrq-trigger; sleep 60' --resets once --timeout 150
 boots badly 200 'no-such-device' 'exit 0' -- -device no-such-device
 # A status that only one of the two ways tells is none.
 boots lies 200 'never reported' 'echo 0 >"$GUEST_OUT/.status"; /bin/busybox poweroff -f; sleep 60'

@@ -4,7 +4,8 @@
 
 # Inside the guest: runs cases one after the other in one boot. Each has a folder in $GUEST_OUT, named like it, for its
 # results, what it said (`said`) and its exit code (`verdict`); tests/guest/verdict.sh reads them outside.
-# Usage: in_turn.sh CASE+CASE...; a CASE is a script of tests/guest/cases, or SCRIPT:ARGUMENT
+# Usage: in_turn.sh CASE+CASE...; a CASE is a script of tests/guest/cases, or SCRIPT:ARGUMENT, or `reset`: the machine is
+#   reset as by its button, boots again (run.sh's --resets), and goes on behind that
 # Exit code: 0 when every case has a verdict, whatever it is.
 cases=$(cd "$(dirname "$0")" && pwd)/cases
 out=$GUEST_OUT
@@ -25,7 +26,13 @@ for case in ${1//+/ }; do
   argument=${case#"$script"}
   argument=${argument#:}
   folder=$out/${case//:/_}
+  [ ! -s "$folder/verdict" ] || continue
   mkdir -p "$folder"
+  if [ "$case" = reset ]; then
+    echo 0 >"$folder/verdict"
+    touch "$out/.reset"
+    exit 0
+  fi
   # Messages that the last case left in the kernel's log are not this one's.
   dmesg --clear
   give_back_controllers >"$folder/said" 2>&1

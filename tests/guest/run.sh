@@ -13,6 +13,7 @@
 #   --iommu WORD        on (default); none; strict: an unmapped page is unreachable at once
 #   --kernel WORD       one more word of the kernel's command line
 #   --tools FOLDER      its programs are found first in the guest
+#   --resets WORD       no (default): a reset of the machine ends QEMU; once: it boots again
 #   --end WORD          exit (default): QEMU ends as soon as the script has; poweroff: as a machine that is shut down
 # Environment: QEMU (the emulator), DOORBELL (the program that is tested, default build/bin/doorbell),
 #   DOORBELL_GUEST_SMP (CPUs, default 2), DOORBELL_GUEST_CACHE (see prepare.sh)
@@ -35,6 +36,7 @@ out=
 controllers_wanted=all
 iommu=on
 end=exit
+resets=no
 tools=
 kernel_word=
 while [ $# -gt 0 ]; do
@@ -46,6 +48,7 @@ while [ $# -gt 0 ]; do
     --iommu) iommu=${2:-}; shift 2 || fail "--iommu takes on, none or strict" ;;
     --kernel) kernel_word=${2:-}; shift 2 || fail "--kernel takes a WORD" ;;
     --tools) tools=${2:-}; shift 2 || fail "--tools takes a FOLDER" ;;
+    --resets) resets=${2:-}; shift 2 || fail "--resets takes no or once" ;;
     --end) end=${2:-}; shift 2 || fail "--end takes exit or poweroff" ;;
     --) shift; break ;;
     -*) fail "unknown option $1" ;;
@@ -56,6 +59,7 @@ done
 [[ $timeout =~ ^[0-9]+$ ]] || fail "--timeout: '$timeout' is no number of seconds"
 [[ $end =~ ^(exit|poweroff)$ ]] || fail "--end: '$end' is not one of exit, poweroff"
 [ -x "$script" ] && [ -f "$script" ] || fail "$script is no executable file"
+[[ $resets =~ ^(no|once)$ ]] || fail "--resets: '$resets' is not one of no, once"
 script=$(readlink -f "$script")
 program=$(readlink -f "${DOORBELL:-$root/build/bin/doorbell}")
 
@@ -77,7 +81,7 @@ trap 'exit 200' INT TERM HUP
 [ -n "$out" ] || out=$work/out
 mkdir -p "$out" || fail "$out cannot be made"
 out=$(cd "$out" && pwd)
-rm -f "$out/.status"
+rm -f "$out/.status" "$out/.boots" "$out/.reset"
 # These words end up on a kernel's command line and in QEMU's comma-separated options.
 for word in "$script" "$argument" "$program" "$root" "$out" "$images" "$tools" "$kernel_word"; do
   case "$word" in *[[:space:],\"]*) fail "'$word': no blanks, commas or quotes, please" ;; esac
@@ -104,7 +108,7 @@ esac
 machine=(
   -machine q35,smm=off,vmport=off,sata=off,usb=off,hpet=off,i8042=off
   -accel tcg,thread=multi -cpu max,-la57 -smp "${DOORBELL_GUEST_SMP:-2}" -m 1G
-  -nodefaults -display none -monitor none -no-reboot -nic none
+  -nodefaults -display none -monitor none -nic none
   "${iommu_device[@]}"
   -device isa-debug-exit,iobase=0xf4,iosize=4
   -chardev "file,id=log,path=$work/serial" -serial chardev:log
@@ -117,6 +121,7 @@ machine=(
 )
 # A newline in the command line would be a blank to the kernel, but not to all that print it.
 machine[-1]=${machine[-1]//$'\n'/}
+[ $resets = once ] || machine+=(-no-reboot)
 
 timeout --kill-after=5 "$timeout" "${QEMU:-qemu-system-x86_64}" "${machine[@]}" "${devices[@]}" "$@" \
   </dev/null 2>"$work/stderr" &
@@ -129,7 +134,7 @@ qemu_pid=
 # counts only when the guest wrote it into the folder of results too. One that is to switch itself off ends QEMU with 0.
 status=200
 reported=$(cat "$out/.status" 2>/dev/null)
-rm -f "$out/.status"
+rm -f "$out/.status" "$out/.boots"
 if [[ $reported =~ ^[0-9]+$ ]] && [ "$reported" -le 100 ]; then
   wanted=0
   [ "$end" = poweroff ] || wanted=$((33 + 2 * reported))

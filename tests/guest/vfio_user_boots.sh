@@ -4,9 +4,12 @@
 
 # Boots guests whose NVMe controllers doorbell serves, with a QEMU that is a client of vfio-user. One server has all guests in
 # turn. The verdicts of their cases are for verdict.sh, with FOLDER/BOOT; FOLDER has that of vfio_user_servers.
-#   shared    memory of the guest is shared, no IOMMU; three controllers; the guest is shut down at the end
-#   strict    an IOMMU of the guest maps and unmaps each page; QEMU ends like a machine that loses its power
-#   unshared  memory is not shared: the server asks QEMU for all that it reads and writes
+#   shared    memory of the guest is shared, no IOMMU; four controllers; the server of one, `lost`, is killed; the guest is shut
+#             down at the end
+#   strict    an IOMMU of the guest maps and unmaps each page; a new server has the media of `lost`; QEMU ends like a machine
+#             that loses its power
+#   unshared  memory is not shared: the server asks QEMU for all that it reads and writes; the machine is reset under I/O, and
+#             boots again in the same QEMU
 # Usage: vfio_user_boots.sh FOLDER SECONDS [BOOT]...   (SECONDS: limit of one boot)
 # Environment: what run.sh and scripts/unpack-qemu.sh read, but QEMU
 # Exit code: 0 when all guests ran to their ends, and when this machine cannot boot them, which each verdict then says
@@ -39,26 +42,31 @@ fi
 sockets=$(mktemp -d)
 declare -A server_of
 cleanup() {
-  for pid in "${server_of[@]}" ${remover:+"$remover"}; do kill "$pid" 2>/dev/null; done
+  for pid in "${server_of[@]}" ${remover:+"$remover"} ${killer:+"$killer"}; do kill "$pid" 2>/dev/null; done
   rm -rf "$sockets"
 }
 trap cleanup EXIT
 trap 'exit 200' INT TERM HUP
 remover=
+killer=
 
 serve() { # NAME KEYS OPTION...
   local name=$1 keys=$2
   shift 2
-  "$program" serve nvme --socket "$sockets/$name" --controller "model:serial=$name,$keys" --details "$@" >"$folder/vfio_user_servers/$name" 2>&1 &
+  local said=$folder/vfio_user_servers/$name
+  [ ! -e "$said" ] || mv "$said" "$said-killed"
+  "$program" serve nvme --socket "$sockets/$name" --controller "model:serial=$name,$keys" --details "$@" >"$said" 2>&1 &
   server_of[$name]=$!
-  until grep -qs "Ctrl-C ends it" "$folder/vfio_user_servers/$name"; do
-    kill -0 "${server_of[$name]}" 2>/dev/null || { cat "$folder/vfio_user_servers/$name"; exit 2; }
+  until grep -qs "Ctrl-C ends it" "$said"; do
+    kill -0 "${server_of[$name]}" 2>/dev/null || { cat "$said"; exit 2; }
     sleep 0.05
   done
 }
 serve served capacity=256Mi,queues=8
 serve one capacity=128Mi,queues=1
 serve two capacity=128Mi,queues=2 --doorbells message
+truncate -s 256M "$sockets/media"
+serve lost "queues=2,media=file:$sockets/media"
 
 device() { # NAME [PROPERTY]...: an argument of QEMU
   local socket=$sockets/$1
@@ -80,20 +88,36 @@ removes_when_asked() {
   "$program" serve fault "$sockets/one" --fault removal=1 >"$folder/vfio_user_servers/removal" 2>&1
 }
 
+# kills_when_asked FILE: kills the server of `lost` as soon as the guest asks for that
+kills_when_asked() {
+  until [ -e "$1" ]; do sleep 0.1; done
+  kill -KILL "${server_of[lost]}"
+}
+
 failed=0
 for name in "$@"; do
   case $name in
     shared)
       removes_when_asked "$folder/shared/remove-one" &
       remover=$!
-      DOORBELL_GUEST_SMP=8 boot shared vfio_user_driver+vfio_user_data+vfio_user_resets+vfio_user_removal --iommu none --kernel maxcpus=2 --end poweroff -- \
+      kills_when_asked "$folder/shared/kill-lost" &
+      killer=$!
+      DOORBELL_GUEST_SMP=8 boot shared vfio_user_driver+vfio_user_data+vfio_user_resets+vfio_user_removal+vfio_user_killed --iommu none --kernel maxcpus=2 --end poweroff -- \
         "${shared[@]}" -device pcie-root-port,id=behind,chassis=1,slot=1 -device "$(device one '"bus":"behind"')" \
-        -device "$(device two)" -device "$(device served)" || failed=1
-      kill "$remover" 2>/dev/null
-      wait "$remover" 2>/dev/null
-      remover= ;;
-    strict) boot strict vfio_user_memory:strict --iommu strict -- "${shared[@]}" -device "$(device served)" || failed=1 ;;
-    unshared) boot unshared vfio_user_memory:unshared --iommu none --end poweroff -- -device "$(device served)" || failed=1 ;;
+        -device "$(device two)" -device "$(device lost)" -device "$(device served)" || failed=1
+      kill "$remover" "$killer" 2>/dev/null
+      wait "$remover" "$killer" 2>/dev/null
+      remover= killer=
+      if ! kill -0 "${server_of[lost]}" 2>/dev/null; then
+        wait "${server_of[lost]}"
+        serve lost "queues=2,media=file:$sockets/media" --allow-write
+      fi ;;
+    strict)
+      boot strict vfio_user_memory:strict+vfio_user_found --iommu strict -- "${shared[@]}" -device "$(device lost)" \
+        -device "$(device served)" || failed=1 ;;
+    unshared)
+      boot unshared vfio_user_memory:unshared+vfio_user_loaded+reset+vfio_user_again --iommu none --end poweroff --resets once -- \
+        -device "$(device served)" || failed=1 ;;
     *) echo "guest: '$name' is not one of shared, strict, unshared" >&2; exit 2 ;;
   esac
   "$program" serve status "$sockets/served" >"$folder/vfio_user_servers/served-after-$name.json" || failed=1

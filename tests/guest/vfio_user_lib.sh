@@ -36,6 +36,17 @@ verified() {
     --do_verify=1 --group_reporting --output-format=terse "$@"
 }
 
+# kept TEXT OPTION...: blocks with sums in them, which are written, or with --verify_only=1 read only; one check
+kept() {
+  local text=$1
+  shift
+  if fio --name=kept --filename="$disk" --offset=8m --size=4m --bs=64k --direct=1 --rw=write --verify=crc32c --verify_fatal=1 \
+    --output-format=terse "$@" >"$GUEST_OUT/kept.log" 2>&1; then ok "$text"; else
+    not_ok "$text"
+    tail -n 5 "$GUEST_OUT/kept.log"
+  fi
+}
+
 # start_load SECONDS: reads and writes in the background, each block checked by what reads it
 start_load() {
   fio --name=load --filename="$disk" --direct=1 --rw=randrw --bs=4k --offset=64m --size=32m --iodepth=8 --ioengine=libaio \

@@ -18,11 +18,11 @@ namespace {
 
 class Bytes final : public RemoteMemory {
  public:
-  bool read(Iova from, void* to, u64 bytes) override {
+  bool read(Iova from, void* to, u64 bytes, const std::function<void()>&) override {
     std::memset(to, static_cast<int>(from >> 12 & 0xff), bytes);
     return true;
   }
-  bool write(Iova, const void*, u64 bytes) override {
+  bool write(Iova, const void*, u64 bytes, const std::function<void()>&) override {
     written += bytes;
     return true;
   }

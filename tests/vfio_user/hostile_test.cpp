@@ -203,14 +203,86 @@ TEST_F(VfioUserHostile, AnyBytes) {
   EXPECT_TRUE(eventually([&] { return server.counts().ranges == 0 && !server.counts().connected; }));
 }
 
+/// A blocking eventfd that is full: a write to it waits until somebody reads.
+struct FullEventfd {
+  FullEventfd() { fill(); }
+  void fill() const {
+    const u64 most = ~u64{0} - 1;
+    (void)!::write(event.get(), &most, sizeof most);
+  }
+  void block(bool on) const { ASSERT_EQ(fcntl(event.get(), F_SETFL, on ? 0 : O_NONBLOCK), 0); }
+  const Descriptor event{eventfd(0, EFD_CLOEXEC)};
+};
+
+/// Runs `raise` in a thread of its own. False if it waits: then the eventfd is read until it has ended.
+template <class Fn>
+bool ends_by_itself(const FullEventfd& full, Fn raise) {
+  std::atomic<bool> done{false};
+  std::thread raiser([&] {
+    raise();
+    done = true;
+  });
+  const bool good = eventually([&] { return done.load(); }, 5);
+  while (!done) {
+    pollfd p{full.event.get(), POLLIN, 0};
+    u64 count = 0;
+    if (poll(&p, 1, 1) == 1) (void)!::read(full.event.get(), &count, sizeof count);
+  }
+  raiser.join();
+  return good;
+}
+
 TEST_F(VfioUserHostile, AnEventfdAtItsMaximumHoldsNothingUp) {
-  const Descriptor event(eventfd(0, EFD_CLOEXEC));  // a blocking one
-  const u64 most = ~u64{0} - 1;
-  ASSERT_EQ(::write(event.get(), &most, sizeof most), static_cast<ssize_t>(sizeof most));
-  const int fd = event.get();
+  const FullEventfd full;
+  const int fd = full.event.get();
   ASSERT_EQ(client.call(Command::set_irqs, IrqSet{.flags = 0x24, .count = 1}, {}, std::span(&fd, 1)), 0);
-  (*device.interrupts).raise(0);
-  EXPECT_EQ(client.call(Command::set_irqs, IrqSet{.flags = 0x21, .count = 1}), 0);
+  full.block(true);  // whatever the server has made of it
+  EXPECT_TRUE(ends_by_itself(full, [&] { (*device.interrupts).raise(0); }));
+  EXPECT_TRUE(ends_by_itself(
+      full, [&] { EXPECT_EQ(client.call(Command::set_irqs, IrqSet{.flags = 0x21, .count = 1}), 0); }));
+}
+
+TEST_F(VfioUserHostile, AnEventfdThatChangesAllTheTimeHoldsNothingUp) {
+  const FullEventfd full;
+  const int fd = full.event.get();
+  ASSERT_EQ(client.call(Command::region_write, RegionAccess{0x86, Region::config, 2}, bytes_of(u16{0x8000})),
+            0);
+  ASSERT_EQ(
+      client.call(Command::set_irqs, IrqSet{.flags = 0x24, .index = 2, .count = 1}, {}, std::span(&fd, 1)),
+      0);
+  std::atomic<bool> stop{false};
+  std::thread changer([&] {
+    while (!stop) {
+      full.block(false);
+      full.fill();
+      full.block(true);
+    }
+  });
+  EXPECT_TRUE(ends_by_itself(full, [&] {
+    for (int i = 0; i < 20'000; ++i) (*device.interrupts).raise(0);
+  }));
+  stop = true;
+  changer.join();
+  EXPECT_EQ(server.counts().interrupts_delivered, 20'000u);
+}
+
+/// More interrupts than the server has room for at a time, from several threads: none is lost.
+TEST_F(VfioUserHostile, ManyInterruptsOfManyThreads) {
+  const Descriptor event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  constexpr u32 kThreads = 4, kEach = 5000;
+  const std::vector<int> fds(kThreads, event.get());
+  ASSERT_EQ(client.call(Command::region_write, RegionAccess{0x86, Region::config, 2}, bytes_of(u16{0x8000})),
+            0);
+  ASSERT_EQ(client.call(Command::set_irqs, IrqSet{.flags = 0x24, .index = 2, .count = kThreads}, {}, fds), 0);
+  std::vector<std::thread> threads;
+  for (u32 t = 0; t < kThreads; ++t)
+    threads.emplace_back([this, t] {
+      for (u32 i = 0; i < kEach; ++i) (*device.interrupts).raise(t);
+    });
+  for (auto& t : threads) t.join();
+  u64 count = 0;
+  ASSERT_EQ(::read(event.get(), &count, sizeof count), static_cast<ssize_t>(sizeof count));
+  EXPECT_EQ(count, u64{kThreads} * kEach);
 }
 
 }  // namespace

@@ -263,7 +263,7 @@ TEST_F(VfioUserServer, MemoryByMessages) {
   ASSERT_NE(t.remote, nullptr);
   u64 got = 0;
   bool good = false;
-  std::thread asker([&] { good = t.remote->read(0x10010, &got, sizeof got); });
+  std::thread asker([&] { good = t.remote->read(0x10010, &got, sizeof got, {}); });
   const auto asked = client.next();
   ASSERT_TRUE(asked);
   EXPECT_EQ(asked->header.command, static_cast<u16>(Command::dma_read));
@@ -279,7 +279,7 @@ TEST_F(VfioUserServer, MemoryByMessages) {
   EXPECT_EQ(got, value);
   // He refuses; he answers something else; he goes.
   for (int what = 0; what < 3; ++what) {
-    std::thread again([&] { good = t.remote->write(0x10020, &value, sizeof value); });
+    std::thread again([&] { good = t.remote->write(0x10020, &value, sizeof value, {}); });
     const auto wanted = client.next();
     ASSERT_TRUE(wanted);
     EXPECT_EQ(wanted->payload.size(), sizeof(DmaAccess) + sizeof value);
@@ -303,7 +303,7 @@ TEST(VfioUserServerAlone, AClientThatAnswersNothingIsDisconnected) {
   ASSERT_EQ(client.call(Command::dma_map, DmaMap{.flags = 3, .address = 0x10000, .size = 0x1000}), 0);
   SoftwareAddressSpace::View view(device.space());
   u64 got = 0;
-  EXPECT_FALSE(view.part(0x10000, 8, Access::read).remote->read(0x10000, &got, sizeof got));
+  EXPECT_FALSE(view.part(0x10000, 8, Access::read).remote->read(0x10000, &got, sizeof got, {}));
   EXPECT_TRUE(client.ended());
   EXPECT_EQ(server.counts().unanswered, 1u);
 }

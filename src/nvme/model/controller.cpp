@@ -137,9 +137,15 @@ void ModelController::write32(u32 offset, u32 value) {
   // Memory would take the write, but hardware drops it.
   if (writable(offset)) store_release(reinterpret_cast<u32*>(registers_.host() + offset), value);
   // Memory shows only the last of two writes. A real controller sees both EN = 0 and the following EN = 1.
-  if (offset == reg::cc)
-    while (cc_served_.load(std::memory_order_acquire) != value && !shared_.presence.gone())
-      std::this_thread::yield();
+  if (offset != reg::cc) return;
+  // A driver may shut a controller down that waits for an answer of his in the middle of a command, and be
+  // the thread that answers.
+  if (shared_.foreign_memory && ((value ^ cc_served_.load(std::memory_order_acquire)) & cc::enable) == 0) {
+    const std::scoped_lock lock(changers_);
+    if (io_->change_memory([this] { (void)take_configuration(); })) return;
+  }
+  while (cc_served_.load(std::memory_order_acquire) != value && !shared_.presence.gone())
+    std::this_thread::yield();
 }
 
 void ModelController::write64(u32 offset, u64 value) {
@@ -170,6 +176,16 @@ bool ModelController::poll_registers() {
     gone_ = true;
     return false;
   }
+  const bool changed = take_configuration();
+  if (shared_.fatal.load(std::memory_order_acquire)) {
+    u32* const csts = reinterpret_cast<u32*>(registers_.host() + reg::csts);
+    store_release(csts, load_relaxed(csts) | csts::fatal);
+  }
+  return admin_->poll() || changed;
+}
+
+bool ModelController::take_configuration() {
+  if (shared_.presence.gone()) return false;
   // The acquire orders CC before later loads of the queue addresses, which the host wrote before CC.
   const u32 cc = load_acquire(reinterpret_cast<u32*>(registers_.host() + reg::cc));
   const u32 changed = cc ^ cc_;
@@ -184,9 +200,8 @@ bool ModelController::poll_registers() {
     (void)shared_.media.flush();
     store_release(csts, load_relaxed(csts) | csts::shutdown_complete);
   }
-  if (shared_.fatal.load(std::memory_order_acquire)) store_release(csts, load_relaxed(csts) | csts::fatal);
   cc_served_.store(cc, std::memory_order_release);
-  return admin_->poll() || changed != 0;
+  return changed != 0;
 }
 
 void ModelController::disable() {
@@ -209,11 +224,10 @@ void ModelController::change_memory(const std::function<void()>& change) {
     } catch (...) {
       failed = std::current_exception();
     }
-  };
-  on_admin_thread([&] {
-    if (!io_->pause(guarded)) guarded();  // a kernel is told of each change by itself
     admin_->find_queue();
-  });
+  };
+  const std::scoped_lock lock(changers_);
+  if (!io_->change_memory(guarded)) on_admin_thread(guarded);  // a kernel is told of each change by itself
   if (failed) std::rethrow_exception(failed);
 }
 

@@ -81,11 +81,14 @@ class ModelController final : public ControllerInterface {
   void serve_by_threads();
   void serve_by_kernel();
   bool poll_registers();
+  /// Looks at CC. True if it has changed.
+  bool take_configuration();
   void enable();
   void disable();
   /// Runs `work` on the thread of the admin queue, and waits for it. One caller at a time: others wait.
   void on_admin_thread(const std::function<void()>& work);
   std::mutex callers_;
+  std::mutex changers_;  ///< of what threads do in the middle of a command, too: one caller at a time
 
   std::string name_;
   ModelShared shared_;

@@ -85,7 +85,16 @@ class IoEngine {
 
   /// Runs `work` on the engine's thread between two rounds and waits for it. Call it from any other thread;
   /// the engine's own thread calls `work` directly.
-  void run_between_rounds(const std::function<void()>& work) { set_up_.run(work); }
+  /// `meanwhile` is called again and again until then.
+  void run_between_rounds(const std::function<void()>& work, const std::function<void()>& meanwhile) {
+    set_up_.run(work, meanwhile);
+  }
+  /// Runs `work`, which maps and unmaps, on the engine's thread between two rounds, or while that one waits
+  /// for what it does not do itself: an answer of another process, or another engine. It finds its queues
+  /// anew afterwards (find_queues()). One caller at a time.
+  void change_memory(const std::function<void()>& work) { changes_.run(work); }
+  /// On the engine's thread, where it holds no address of memory that is mapped.
+  void serve_changes() { changes_.serve(); }
 
   // Call the following functions only inside run_between_rounds, or on the engine's thread.
   void add(CompletionQueue q);
@@ -173,7 +182,7 @@ class IoEngine {
   std::vector<u8> scratch_, stored_;
   RecentWrites recent_writes_{};
   EngineCounters counters_;
-  model::BetweenRounds set_up_{true};
+  model::BetweenRounds set_up_{true}, changes_{true};
 };
 
 }  // namespace doorbell::nvme

@@ -48,6 +48,10 @@ class IoService {
   /// queue anew. False: this service cannot. The admin queue's thread, or a thread that is none of the
   /// device's while that one waits.
   [[nodiscard]] virtual bool pause(const std::function<void()>& work) = 0;
+  /// Runs `change`, which maps and unmaps, while no memory is accessed; then finds the memory of every queue
+  /// anew. A command may be in the middle of waiting for another process. False: this service cannot. Any
+  /// thread that is none of the device's; one at a time.
+  [[nodiscard]] virtual bool change_memory(const std::function<void()>& change) = 0;
   [[nodiscard]] virtual IoTotals totals() = 0;
 };
 

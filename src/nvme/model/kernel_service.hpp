@@ -35,6 +35,7 @@ class KernelService final : public IoService {
   [[nodiscard]] bool abort(u16 sqid, u16 cqid, u16 cid) override;
   void drop_all() override;
   [[nodiscard]] bool pause(const std::function<void()>&) override { return false; }
+  [[nodiscard]] bool change_memory(const std::function<void()>&) override { return false; }
   [[nodiscard]] IoTotals totals() override;
 
   /// Passes on what the servers found wrong by themselves. Called all the time by the admin queue's thread.

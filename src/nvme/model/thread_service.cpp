@@ -14,7 +14,7 @@ ThreadService::ThreadService(ModelShared& shared, const SoftwareAddressSpace& sp
 
 void ThreadService::on_engine(IoEngine& engine, const std::function<void()>& work) {
   if (&engine == engines_.front().get()) work();
-  else engine.run_between_rounds(work);
+  else engine.run_between_rounds(work, [this] { engines_.front()->serve_changes(); });
 }
 
 void ThreadService::add_cq(const QueueRequest& r) {
@@ -70,7 +70,23 @@ void ThreadService::with_held(std::size_t next, const std::function<void()>& wor
     for (const auto& engine : engines_) engine->find_queues();
     return;
   }
-  engines_[next]->run_between_rounds([&] { with_held(next + 1, work); });
+  engines_[next]->run_between_rounds([&] { with_held(next + 1, work); },
+                                     [this, next] { engines_[next - 1]->serve_changes(); });
+}
+
+/// The same, of threads that may be in the middle of a command.
+void ThreadService::with_memory_held(std::size_t next, const std::function<void()>& work) {
+  if (next == engines_.size()) {
+    work();
+    for (const auto& engine : engines_) engine->find_queues();
+    return;
+  }
+  engines_[next]->change_memory([&] { with_memory_held(next + 1, work); });
+}
+
+bool ThreadService::change_memory(const std::function<void()>& change) {
+  with_memory_held(0, change);
+  return true;
 }
 
 bool ThreadService::pause(const std::function<void()>& work) {

@@ -32,12 +32,14 @@ class ThreadService final : public IoService {
   void drop_all() override;
   void track() override;
   [[nodiscard]] bool pause(const std::function<void()>& work) override;
+  [[nodiscard]] bool change_memory(const std::function<void()>& change) override;
   [[nodiscard]] IoTotals totals() override;
 
  private:
   [[nodiscard]] IoEngine& engine_of_cq(u16 cqid) { return *engines_[(cqid - 1u) % engines_.size()]; }
   void on_engine(IoEngine& engine, const std::function<void()>& work);
   void with_held(std::size_t next, const std::function<void()>& work);
+  void with_memory_held(std::size_t next, const std::function<void()>& work);
 
   u8* registers_;
   std::vector<std::unique_ptr<IoEngine>> engines_;

@@ -27,7 +27,8 @@ using test::eventually;
 class RawQueue {
  public:
   RawQueue(ControllerInterface& interface, u32 stride, u16 qid, u16 cqid, u32 sq_entries, u32 cq_entries)
-      : sq_entries_(sq_entries),
+      : interface_(&interface),
+        sq_entries_(sq_entries),
         cq_entries_(cq_entries),
         qid_(qid),
         sq_(interface.address_space(), Place::pageable, u64{sq_entries} * kSqeBytes, Access::read),
@@ -74,7 +75,10 @@ class RawQueue {
   /// Waits for the next completion; throws when none comes. Rings the head doorbell unless told not to.
   Cqe wait(bool give_back = true) {
     std::optional<Cqe> e;
-    if (!eventually([&] { return (e = take()).has_value(); })) throw std::runtime_error("no completion");
+    if (!eventually([&] { return (e = take()).has_value(); }))
+      throw std::runtime_error(
+          "no completion; the doorbells are " + std::to_string(load_acquire(sq_doorbell_)) + " and " +
+          std::to_string(load_acquire(cq_doorbell_)) + "; " + interface_->counters().dump());
     if (give_back) ring_cq();
     return *e;
   }
@@ -89,6 +93,7 @@ class RawQueue {
   }
 
  private:
+  ControllerInterface* interface_;
   u32 sq_entries_;
   u32 cq_entries_;
   u16 qid_;
