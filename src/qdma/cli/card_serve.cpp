@@ -4,6 +4,10 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -13,11 +17,26 @@
 #include "qdma/cli/parts.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/settings.hpp"
+#include "service/queued_log.hpp"
 #include "service/spare_memory.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::cli {
 
 namespace {
+
+class StderrLines final : public service::Log {
+ public:
+  void write(const service::LogEntry& entry) override {
+    // For this thread a reader who has gone is an error, no signal.
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+    const std::string line = fmt::format("doorbell: {}\n", entry.text);
+    if (::write(STDERR_FILENO, line.data(), line.size()) < 0) throw Error("standard error", reason(errno));
+  }
+};
 
 std::vector<std::string> places(const Options& options) {
   std::vector<std::string> out;
@@ -36,7 +55,7 @@ int run_card(const Options& options, Context& context) {
   check_card(options);
   const auto server = make_card_server(options);
   if (options.has("listen")) server->listen(options.text("listen"));
-  if (options.has("slash-dir")) server->listen_slash(options.text("slash-dir"), note_of_slash);
+  if (options.has("slash-dir")) server->listen_slash(options.text("slash-dir"), slash_notice());
   service::SpareMemory::provide();
   fmt::print("{} at {}; Ctrl-C ends it\n", options.text("card"), fmt::join(places(options), " and "));
   std::fflush(stdout);
@@ -81,8 +100,9 @@ std::unique_ptr<qdma::CardServer> make_card_server(const Options& options) {
       qdma::make_model_card(options.text("card"), use, qdma::setting::served_card), limits);
 }
 
-void note_of_slash(const std::string& line) {
-  fmt::print(stderr, "doorbell: {}\n", line);
+qdma::SlashNotice slash_notice() {
+  auto log = std::make_shared<service::QueuedLog>(std::make_unique<StderrLines>(), service::Priority::notice);
+  return [log](const std::string& line) { log->write({service::Priority::notice, line}); };
 }
 
 void add_served_card_options(OptionTable& t) {

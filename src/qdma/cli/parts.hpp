@@ -31,8 +31,8 @@ void add_served_card_options(OptionTable& table);
 void check_served_card(const Options& options);
 /// The server that these options describe.
 [[nodiscard]] std::unique_ptr<qdma::CardServer> make_card_server(const Options& options);
-/// Writes a line about a program's call on standard error.
-void note_of_slash(const std::string& line);
+/// Writes lines about programs' calls on standard error, and waits for nobody who does not read it.
+[[nodiscard]] qdma::SlashNotice slash_notice();
 
 /// Options that name a card and the way to its memory.
 void add_card_option(OptionTable& table);

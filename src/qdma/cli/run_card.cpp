@@ -91,7 +91,7 @@ int run_on_card(const Options& options, Context& context) {
   ProgramRun program(words, [&] { enter_private_view(views); });
   if (own) {
     server = make_card_server(options);
-    server->listen_slash(folder, note_of_slash);
+    server->listen_slash(folder, slash_notice());
     service::SpareMemory::provide();
   }
   program.begin();

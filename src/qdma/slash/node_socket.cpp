@@ -13,7 +13,7 @@ namespace doorbell::qdma::slash {
 
 namespace {
 
-/// The most unknown calls of a socket that are noted: the lines may be written to a pipe that nobody reads.
+/// The most unknown calls of a socket that are noted: a program may go through all numbers.
 constexpr std::size_t kMostNoted = 16;
 constexpr service::SocketKind kKind = {.longest = kMaxMessage};
 
