@@ -41,7 +41,8 @@ void enter_namespaces() {
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
       throw Error(
           "a user namespace", reason(errno),
-          "a container, a security module or kernel.unprivileged_userns_clone may forbid it; run it as root",
+          "a container, a security module, kernel.unprivileged_userns_clone or user.max_user_namespaces may "
+          "forbid it; run it as root",
           ExitCode::absent);
     write_file("/proc/self/setgroups", "deny");
     write_file("/proc/self/uid_map", fmt::format("{} {} 1", user, user));

@@ -120,15 +120,17 @@ Command run_card_command() {
        .metavar = "DIR",
        .help = "of a running 'doorbell card serve': its card, in place of a new one"});
   add_served_card_options(c.options);
-  c.examples = {{.command = "doorbell run card -- v80-smi validate --raw-transfer-test",
-                 .text = "AMD's own test of a card's memory.",
-                 .needs = Needs::program},
-                {.command = "doorbell run card --fault corrupt=0.01 -- v80-smi validate --raw-transfer-test",
-                 .text = "The same, on a card that damages data.",
-                 .needs = Needs::program},
-                {.command = "doorbell run card -- ls /run/slash_sysemu",
-                 .text = "What a program sees there.",
-                 .needs = Needs::program}};
+  c.examples = {
+      {.command = "doorbell run card -- v80-smi validate -d 0000:00:00 --raw-transfer-test",
+       .text = "AMD's own test of a card's memory.",
+       .needs = Needs::program},
+      {.command =
+           "doorbell run card --fault corrupt=0.01 -- v80-smi validate -d 0000:00:00 --raw-transfer-test",
+       .text = "The same, on a card that damages data.",
+       .needs = Needs::program},
+      {.command = "doorbell run card -- ls /run/slash_sysemu",
+       .text = "What a program sees there.",
+       .needs = Needs::program}};
   c.check = check_run_card;
   c.run = run_on_card;
   return c;
