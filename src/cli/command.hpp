@@ -37,7 +37,7 @@ struct Context {
   bool stderr_tty = false;        ///< standard error is a terminal whose line can be drawn again
   measure::StopFlag& stop;        ///< set by Ctrl-C; every long loop checks it
   const std::vector<Command>& commands;               ///< all of them, for help and the generated texts
-  std::optional<std::vector<std::string>> rest = {};  ///< of a command that takes_rest: what follows the "--"
+  std::optional<std::vector<std::string>> rest = {};  ///< what follows the "--" of such a command
   const Host* host = nullptr;                         ///< null: the command line's own program
 };
 
@@ -71,6 +71,8 @@ struct Command {
   std::string usage = {};               ///< the forms of the command line, where the options do not say them
   /// Another command's words may follow a "--": they go to Context::rest and are not parsed.
   bool takes_rest = false;
+  /// Another program's words follow a "--", whatever they are, and go to Context::rest.
+  bool takes_program = false;
   std::vector<std::string> description = {};  ///< paragraphs
   OptionTable options = {};
   std::vector<Example> examples = {};

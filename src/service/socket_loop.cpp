@@ -136,7 +136,8 @@ void SocketLoop::run_timers() {
 
 void SocketLoop::handle(u64 id, u32 events) {
   if (id >= kWatched) {
-    watched_.at(id)();
+    // What came before it may have ended the listening.
+    if (const auto w = watched_.find(id); w != watched_.end()) w->second();
     return;
   }
   Socket* s = find(id);
@@ -162,7 +163,7 @@ std::shared_ptr<SocketLoop::Turn> SocketLoop::turn_of(uid_t user) {
   return turn;
 }
 
-int SocketLoop::add(Descriptor fd, SocketId id, uid_t user, const SocketKind& kind) {
+int SocketLoop::add(Descriptor fd, SocketId id, uid_t user, const Front& front) {
   epoll_event e{};
   e.events = EPOLLIN | EPOLLRDHUP;
   e.data.u64 = id;
@@ -175,7 +176,8 @@ int SocketLoop::add(Descriptor fd, SocketId id, uid_t user, const SocketKind& ki
   Socket& s = sockets_[id];
   s.id = id;
   s.fd = std::move(fd);
-  s.kind = kind;
+  s.kind = front.kind;
+  s.protocol = front.protocol;
   s.turn = turn_of(user);
   s.events = e.events;
   return 0;
@@ -192,8 +194,9 @@ void SocketLoop::remove(SocketId id) {
 }
 
 void SocketLoop::lose(SocketId id) {
+  Protocol& protocol = *sockets_.at(id).protocol;
   remove(id);
-  protocol_->closed(id);
+  protocol.closed(id);
 }
 
 void SocketLoop::update(Socket& s) {
@@ -253,7 +256,7 @@ void SocketLoop::look_whether_gone(SocketId id) {
 SocketLoop::Next SocketLoop::take_of_stream(Socket& s) {
   // The kernel would close in this thread all that has no room in this process.
   if (!room_.has(kMostFiles) && next_has_files(s.fd.get())) {
-    protocol_->refused("descriptors");
+    s.protocol->refused("descriptors");
     return Next::gone;
   }
   if (s.partial.empty()) s.partial.resize(s.kind.stream->header), s.have = 0;
@@ -279,10 +282,10 @@ SocketLoop::Next SocketLoop::take_of_stream(Socket& s) {
   }
   const std::vector<u8> bytes = std::exchange(s.partial, {});
   s.sized = false;
-  deliver(s.id, {.bytes = std::span(bytes).first(s.have),
-                 .files = std::exchange(s.files, {}),
-                 .truncated = s.broken,
-                 .lost = lost});
+  deliver(s, {.bytes = std::span(bytes).first(s.have),
+              .files = std::exchange(s.files, {}),
+              .truncated = s.broken,
+              .lost = lost});
   return Next::more;
 }
 
@@ -304,7 +307,7 @@ SocketLoop::Next SocketLoop::take_one(Socket& s) {
       break;
   }
   room_.used(m.files.size());
-  deliver(s.id, std::move(m));
+  deliver(s, std::move(m));
   return Next::more;
 }
 
@@ -332,17 +335,20 @@ void SocketLoop::take_by_closer(Socket& s) {
       e.data.u64 = id;
       if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, back->fd.get(), &e) != 0 || job->taken == Taken::closed)
         return lose(id);
-      if (job->taken == Taken::message) deliver(id, std::move(job->message));
+      if (job->taken == Taken::message) deliver(*back, std::move(job->message));
       if (Socket* const there = find(id)) update(*there);
     });
   });
 }
 
-void SocketLoop::deliver(SocketId id, Message m) {
+void SocketLoop::deliver(Socket& s, Message m) {
+  // The socket may be gone when the protocol returns.
+  Protocol& protocol = *s.protocol;
+  const SocketId id = s.id;
   try {
-    protocol_->message(id, std::move(m));
+    protocol.message(id, std::move(m));
   } catch (const std::bad_alloc&) {
-    protocol_->refused("memory");
+    protocol.refused("memory");
     if (find(id) != nullptr) lose(id);
   }
 }
@@ -387,13 +393,17 @@ void SocketLoop::finish(SocketId id) {
 }
 
 Descriptor SocketLoop::open_pair(SocketId id, uid_t user, int& error) {
+  return open_pair(id, user, error, {protocol_, options_.pairs});
+}
+
+Descriptor SocketLoop::open_pair(SocketId id, uid_t user, int& error, const Front& front) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     error = errno;
     return {};
   }
   Descriptor other(ends[1]);
-  error = add(Descriptor(ends[0]), id, user, options_.pairs);
+  error = add(Descriptor(ends[0]), id, user, front);
   if (error != 0) other.reset();
   return other;
 }
@@ -433,14 +443,26 @@ void SocketLoop::run(std::function<void()> work, std::function<void()> done) {
   });
 }
 
-void SocketLoop::listen(Descriptor socket) {
+u64 SocketLoop::listen(Descriptor socket, const Front& front) {
   // Clients are strangers from now on.
   closers_->keep_thread();
   const int fd = socket.get();
   // The service manager's waits.
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
-  listeners_.emplace_back(next_watch_, std::move(socket));
-  watch(fd, [this, fd] { accept_some(fd); });
+  const u64 listener = next_watch_;
+  listeners_.emplace_back(listener, std::move(socket));
+  watch(fd, [this, fd, front] { accept_some(fd, front); });
+  return listener;
+}
+
+void SocketLoop::stop_listening(u64 listener) {
+  const auto it = std::ranges::find(listeners_, listener, &std::pair<u64, Descriptor>::first);
+  if (it == listeners_.end()) return;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.get(), nullptr);
+  watched_.erase(listener);
+  // Clients that wait there may have sent files already.
+  close_for(kNobody, std::move(it->second));
+  listeners_.erase(it);
 }
 
 void SocketLoop::set_listening(bool on) {
@@ -464,54 +486,54 @@ void SocketLoop::pause_listening() {
   accept_again_ns_ = wall_ns() + kAcceptAgainNs;
 }
 
-void SocketLoop::accept_some(int listener) {
+void SocketLoop::accept_some(int listener, const Front& front) {
   for (u32 i = 0; i < kMessagesAtOnce && accepting_; ++i) {
     Descriptor fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
     if (fd.get() >= 0) {
-      take_client(std::move(fd));
+      take_client(std::move(fd), front);
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno == EAGAIN) return;
-    if (errno == EMFILE || errno == ENFILE) refuse_without_descriptor(listener);
-    else protocol_->refused("system");
+    if (errno == EMFILE || errno == ENFILE) refuse_without_descriptor(listener, *front.protocol);
+    else front.protocol->refused("system");
     // The kernel would report the next one again and again while nothing is free.
     return pause_listening();
   }
 }
 
-void SocketLoop::refuse_without_descriptor(int listener) {
+void SocketLoop::refuse_without_descriptor(int listener, Protocol& protocol) {
   reserve_.reset();
   Descriptor fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
   if (fd.get() >= 0) {
-    if (const auto said = protocol_->refusal(EMFILE); !said.empty())
+    if (const auto said = protocol.refusal(EMFILE); !said.empty())
       static_cast<void>(send_message(fd.get(), said, -1));
-    protocol_->refused("descriptors");
+    protocol.refused("descriptors");
     const uid_t user = options_.owner(read_peer(fd.get()));
     close_for(user, std::move(fd));
   }
   reserve_ = open_reserve();
 }
 
-void SocketLoop::take_client(Descriptor fd) {
+void SocketLoop::take_client(Descriptor fd, const Front& front) {
   int error = 0;
-  const SocketId id = protocol_->next_socket();
+  const SocketId id = front.protocol->next_socket();
   std::optional<Peer> peer = read_peer(fd.get());
   const uid_t user = options_.owner(peer);
   if (!peer) {
     error = errno;
-    protocol_->refused("peer");
+    front.protocol->refused("peer");
   } else if (!SpareMemory::there()) {
     error = ENOMEM;
-    protocol_->refused("memory");
-  } else if (error = protocol_->connect(id, *std::move(peer)); error == 0) {
-    error = add(std::move(fd), id, user, options_.clients);
+    front.protocol->refused("memory");
+  } else if (error = front.protocol->connect(id, *std::move(peer)); error == 0) {
+    error = add(std::move(fd), id, user, front);
     if (error == 0) return;
-    protocol_->closed(id);
-    protocol_->refused("system");
+    front.protocol->closed(id);
+    front.protocol->refused("system");
     return;
   }
-  if (const auto said = protocol_->refusal(error); !said.empty())
+  if (const auto said = front.protocol->refusal(error); !said.empty())
     static_cast<void>(send_message(fd.get(), said, -1));
   ::shutdown(fd.get(), SHUT_WR);
   close_for(user, std::move(fd));

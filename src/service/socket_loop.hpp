@@ -70,11 +70,20 @@ class SocketLoop final : public Outlet, public Workers {
   /// Before run(); `protocol` outlives the loop's last call of run().
   void serve(Protocol& protocol) { protocol_ = &protocol; }
   /// Takes clients from a listening socket of the clients' kind.
-  void listen(Descriptor socket);
-  /// Takes no more.
+  void listen(Descriptor socket) { listen(std::move(socket), {protocol_, options_.clients}); }
+  /// Sockets of another protocol than serve()'s, which outlives the loop's last call of run(), too. All
+  /// protocols of a loop take the numbers of their sockets from one sequence.
+  struct Front {
+    Protocol* protocol = nullptr;
+    SocketKind kind = {};
+  };
+  /// Takes clients of that protocol. Returns a number for stop_listening().
+  u64 listen(Descriptor socket, const Front& front);
+  /// Takes no more from that listening socket, or from any. Not while a client of it is being taken.
+  void stop_listening(u64 listener);
   void stop_listening();
   /// A connected socket, as if it had been accepted.
-  void take_client(Descriptor socket);
+  void take_client(Descriptor socket) { take_client(std::move(socket), {protocol_, options_.clients}); }
   /// Serves until stop() is called.
   void run();
   /// Any thread.
@@ -104,6 +113,8 @@ class SocketLoop final : public Outlet, public Workers {
   void close(SocketId id) override;
   void pause(SocketId id) override;
   void resume(SocketId id) override;
+  /// A pair of which one end is served by that protocol.
+  [[nodiscard]] Descriptor open_pair(SocketId id, uid_t user, int& error, const Front& front);
   /// Closes it when what waits to be sent has been read; nothing is taken from it any more. closed() is
   /// called then, and not before the loop's next turn.
   void finish(SocketId id);
@@ -130,6 +141,7 @@ class SocketLoop final : public Outlet, public Workers {
     SocketId id = 0;
     Descriptor fd;
     SocketKind kind;
+    Protocol* protocol = nullptr;
     std::shared_ptr<Turn> turn;
     std::deque<Outgoing> unsent;
     u32 events = 0;  ///< that the kernel is asked for
@@ -148,7 +160,8 @@ class SocketLoop final : public Outlet, public Workers {
   using Sockets = std::map<SocketId, Socket>;
 
   [[nodiscard]] Socket* find(SocketId id);
-  [[nodiscard]] int add(Descriptor fd, SocketId id, uid_t user, const SocketKind& kind);
+  [[nodiscard]] int add(Descriptor fd, SocketId id, uid_t user, const Front& front);
+  void take_client(Descriptor socket, const Front& front);
   void remove(SocketId id);
   /// The other end has gone.
   void lose(SocketId id);
@@ -165,10 +178,10 @@ class SocketLoop final : public Outlet, public Workers {
   [[nodiscard]] Next take_one(Socket& s);
   [[nodiscard]] Next take_of_stream(Socket& s);
   void take_by_closer(Socket& s);
-  void deliver(SocketId id, Message m);
+  void deliver(Socket& s, Message m);
   void flush(Socket& s);
-  void accept_some(int listener);
-  void refuse_without_descriptor(int listener);
+  void accept_some(int listener, const Front& front);
+  void refuse_without_descriptor(int listener, Protocol& protocol);
   void pause_listening();
   void set_listening(bool on);
   [[nodiscard]] std::shared_ptr<Turn> turn_of(uid_t user);

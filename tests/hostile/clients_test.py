@@ -12,7 +12,7 @@ import unittest
 
 from cases import Hostile, on_servers, on_sockets, round_trip
 from processes import SECONDS, Child, numbers, send_files, wait_until
-from wire import BUF_CREATE, PAGE, buf_create, connect, wire_request
+from wire import PAGE, connect
 
 SILENT = 16
 
@@ -63,7 +63,7 @@ def leave_buffers(link, server):
     with server.connect() as client, client.descriptor() as descriptor:
         descriptor.socket.settimeout(0.5)
         for _ in range(64):
-            send_files(descriptor.socket, wire_request(BUF_CREATE, buf_create(PAGE)), [])
+            send_files(descriptor.socket, descriptor.buffer_message(PAGE), [])
         link.say("sent")
         link.stopped(600)
 

@@ -8,7 +8,8 @@ import unittest
 
 from cases import Hostile, on_servers, on_sockets
 from processes import SECONDS, drain, numbers, of_all_kinds, send_files
-from wire import CANCEL, MAGIC, REQUEST, TRANSFER, DaemonClient, sub_transfer, transfer_structure, wire_request
+from wire import (CANCEL, INFO, MAGIC, REQUEST, RESCAN, TRANSFER, DaemonClient, SlashWire, slash_request, sub_transfer,
+                  transfer_structure, wire_request)
 
 COUNTS = (1, 2, 3, 17, 253)
 
@@ -32,6 +33,12 @@ def messages(endpoint, random):
             yield REQUEST.pack(0, opcode, 1)
         return
     move = transfer_structure(sub_transfer(1, 0, 4096))
+    if isinstance(endpoint, SlashWire):
+        for number in (TRANSFER, RESCAN, INFO, 0, 0xffffffff):
+            yield slash_request(number, move)
+            yield slash_request(number, move[:20])
+            yield slash_request(number)
+        return
     yield wire_request(CANCEL, bytes(8), magic=MAGIC ^ 1)
     yield wire_request(TRANSFER, move, descriptors=2)  # and how many come is another matter
     yield wire_request(TRANSFER, move, descriptors=254)

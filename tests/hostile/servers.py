@@ -146,7 +146,22 @@ class CardServer(Server):
         return [DOORBELL, "card", "serve", "--listen", self.path, *options]
 
 
-SERVERS = (Daemon, CardServer)
+class SlashServer(CardServer):
+    """The same by the sockets of AMD's emulation."""
+
+    name = "slash"
+    client = wire.SlashClient
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.slash = self.folder / "slash"
+        self.path = str(self.slash / "slash_qdma_ctl0")
+
+    def words(self, options):
+        return [DOORBELL, "card", "serve", "--slash-dir", str(self.slash), *options]
+
+
+SERVERS = (Daemon, CardServer, SlashServer)
 
 
 def read_page(at, patience_s=5):

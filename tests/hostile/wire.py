@@ -143,8 +143,13 @@ class Wire(Endpoint):
             raise Refused(-result, "the cancel of nothing")
 
 
-class TransferDescriptor(Wire):
-    """`address`: of `bytes` bytes of card memory that it reaches."""
+    @staticmethod
+    def buffer_message(length):
+        return wire_request(BUF_CREATE, buf_create(length))
+
+
+class Moves:
+    """Transfers of an endpoint that has them. `address`: of `bytes` bytes of card memory that it reaches."""
 
     def __init__(self, end, address, length):
         super().__init__(end)
@@ -168,17 +173,18 @@ class TransferDescriptor(Wire):
             raise AssertionError("the bytes that came back are not those that went to the card")
 
 
-class CardClient(Wire):
+class TransferDescriptor(Moves, Wire):
+    pass
+
+
+class HasQueuePairs:
     """A connection to a card server. All clients share the card's memory, so each takes a place of its own."""
 
     made = 0  # descriptors, in this process
+    descriptors = TransferDescriptor
 
     def __init__(self, path):
         super().__init__(connect(path))
-
-    def greet(self):
-        self.must("hello", HELLO, struct.pack("<II", 1, 0))
-        return self
 
     def add_queue_pair(self, channel=1):
         body, _ = self.must("queue pair", QPAIR_ADD, struct.pack("<9I", 36, 0, 3, channel, 0, 0, 0, 0, 0))
@@ -189,9 +195,76 @@ class CardClient(Wire):
     def descriptor(self, channel=1):
         number = self.add_queue_pair(channel)
         _, file = self.must("descriptor", QPAIR_GET_FD, struct.pack("<6I", 24, number, CLOSE_ON_EXEC, 1, number, 0))
-        CardClient.made += 1
-        place = os.getpid() % 4096 * 64 + CardClient.made % 64
-        return TransferDescriptor(socket.socket(fileno=file), HBM + place * 65536, 65536)
+        HasQueuePairs.made += 1
+        place = os.getpid() % 4096 * 64 + HasQueuePairs.made % 64
+        return self.descriptors(socket.socket(fileno=file), HBM + place * 65536, 65536)
+
+
+class CardClient(HasQueuePairs, Wire):
+    def greet(self):
+        self.must("hello", HELLO, struct.pack("<II", 1, 0))
+        return self
+
+
+# The sockets of AMD's emulation (src/qdma/slash/wire.hpp).
+
+SLASH = struct.Struct("<IIiI")
+RESCAN = 0x7730
+
+
+def slash_request(number, structure=b"", sequence=1):
+    return SLASH.pack(number, sequence, 0, 0) + structure
+
+
+class SlashWire(Wire):
+    """The same calls with other messages, which have their replies in order."""
+
+    def say(self, number, structure=b"", descriptors=(), deadline_ns=0):
+        self.sequence += 1
+        socket.send_fds(self.socket, [slash_request(number, structure, self.sequence)], list(descriptors))
+        return self.sequence
+
+    def call(self, number, structure=b"", descriptors=(), deadline_ns=0):
+        wanted = self.say(number, structure, descriptors)
+        while True:
+            data, file = self.receive()
+            _, sequence, result, _ = SLASH.unpack_from(data)
+            if sequence == wanted:
+                return result, data[SLASH.size:], file
+            if file is not None:
+                os.close(file)
+
+    @staticmethod
+    def good_message():
+        """A buffer of no bytes, which is refused with EINVAL."""
+        return slash_request(BUF_CREATE, buf_create(0), 1 << 31)
+
+    MOST_CARRIED = 64
+
+    @classmethod
+    def carrying(cls, _):
+        return cls.good_message()
+
+    def good_request(self):
+        result, _, _ = self.call(BUF_CREATE, buf_create(0))
+        if result != -errno.EINVAL:
+            raise Refused(-result, "a buffer of no bytes")
+
+    @staticmethod
+    def buffer_message(length):
+        return slash_request(BUF_CREATE, buf_create(length))
+
+
+class SlashDescriptor(Moves, SlashWire):
+    pass
+
+
+class SlashClient(HasQueuePairs, SlashWire):
+    descriptors = SlashDescriptor
+
+    def greet(self):
+        self.must("info", INFO, struct.pack("<I", 52).ljust(52, b"\0"))
+        return self
 
 
 # The daemon's protocol.

@@ -14,6 +14,7 @@
 #include "fake_kernel.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/server/card_server.hpp"
+#include "qdma/slash_client.hpp"
 
 #ifdef DOORBELLD
 #include "qdma/daemon_process.hpp"
@@ -34,6 +35,7 @@ constexpr const char* kSlowCard = "model:bandwidth=1000000";
 class ServerProcess : public testing::Environment {
  public:
   static std::string path(bool slow) { return folder() + (slow ? "/slow" : "/card"); }
+  static std::string slash_path(bool slow) { return slash_folder(slow) + "/" + slash::kQdmaFile; }
   void SetUp() override {
     std::filesystem::create_directories(folder());
     int up[2], down[2];
@@ -66,12 +68,15 @@ class ServerProcess : public testing::Environment {
         (std::filesystem::temp_directory_path() / ("qdma_conformance_" + std::to_string(getpid()))).string();
     return name;
   }
+  static std::string slash_folder(bool slow) { return path(slow) + ".slash"; }
   [[noreturn]] static void serve(int ready, int end) {
     static_cast<void>(folder());
     {
       CardServer card(make_model_card(kCard)), slow(make_model_card(kSlowCard));
       card.listen(path(false));
       slow.listen(path(true));
+      card.listen_slash(slash_folder(false));
+      slow.listen_slash(slash_folder(true));
       char byte = 0;
       if (write(ready, "", 1) != 1) _exit(1);
       while (read(end, &byte, 1) > 0) {
@@ -142,6 +147,15 @@ const std::vector<EntryRow>& entries() {
        }},
       {"server_c", [](bool slow) { return test::c_entry("server:" + ServerProcess::path(slow)); }},
       {"kernel", kernel_entry, false, false},
+      {.name = "slash",
+       .open =
+           [](bool slow) {
+             return test::library_entry(
+                 std::make_shared<slash::SlashDriver>(ServerProcess::slash_path(slow)));
+           },
+       .reports_parts = false,
+       .keeps_deadlines = false,
+       .unknown_call = ENOSYS},
 #ifdef DOORBELLD
       {.name = "daemon",
        .open = [](bool slow) { return test::library_entry(open_driver({.spec = Daemons::name(slow)})); },
@@ -419,7 +433,7 @@ TEST_P(Conformance, TheRuleOfSizesHolds) {
   EXPECT_EQ(smaller[0], sizeof(Info));
   EXPECT_EQ(info(smaller, 3), -EINVAL);
   EXPECT_EQ(info(smaller, 60), -EFAULT);
-  EXPECT_EQ(d->call(-1, call_number(0x55, 24), larger).result, -ENOTTY);
+  EXPECT_EQ(d->call(-1, call_number(0x55, 24), larger).result, -GetParam().unknown_call);
 }
 
 [[maybe_unused]] const auto* const kServerProcess = testing::AddGlobalTestEnvironment(new ServerProcess);

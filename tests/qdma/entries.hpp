@@ -66,6 +66,7 @@ struct EntryRow {
   bool keeps_deadlines = true;            ///< in a plain call
   u32 most_queue_pairs = kMaxQueuePairs;  ///< that a program may have; a daemon's are its user's quota
   int over_most = EBUSY;                  ///< what one more of them is
+  int unknown_call = ENOTTY;
 };
 
 /// The library's objects' paths, over an open driver.

@@ -5,10 +5,12 @@
 #include "service/socket_loop.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -130,6 +132,80 @@ TEST_F(SocketLoopTest, WhoDoesNotReadHoldsNobodyUp) {
     EXPECT_TRUE(send(other, "me"));
     EXPECT_EQ(next(other), "me");
   }
+}
+
+/// Two protocols, with a listening socket each and numbers of one sequence.
+TEST_F(SocketLoopTest, AFrontOfAnotherProtocolIsServedBesideAndCanBeGivenUp) {
+  struct Other final : Protocol {
+    explicit Other(SocketLoop& l) : loop(l) {}
+    SocketId next_socket() override { return next++; }
+    int connect(SocketId, Peer) override { return 0; }
+    std::vector<u8> refusal(int) override { return {}; }
+    void message(SocketId id, Message) override {
+      int error = 0;
+      const SocketId pair = next++;
+      Descriptor end = loop.open_pair(pair, 0, error, {this, {.longest = 16}});
+      loop.send(id, {'o'}, std::move(end));
+    }
+    void closed(SocketId) override { ++gone; }
+    void refused(std::string_view) override {}
+    SocketLoop& loop;
+    SocketId next = 1000;
+    std::atomic<int> gone{0};
+  } other(loop);
+  const auto listening = [](const char* name) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = fmt::format("doorbell-{}-{}", name, getpid());
+    path.copy(address.sun_path + 1, path.size());  // of no file
+    Descriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(listen(fd.get(), 4), 0);
+    return std::pair(std::make_shared<Descriptor>(std::move(fd)), address);
+  };
+  const auto reach = [](const sockaddr_un& address) {
+    Descriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) fd.reset();
+    return fd;
+  };
+  const auto [ours, our_address] = listening("first");
+  const auto [theirs, their_address] = listening("second");
+  std::promise<u64> number;
+  loop.post([this, &number, &other, ours = ours, theirs = theirs] {
+    loop.listen(std::move(*ours));
+    number.set_value(loop.listen(std::move(*theirs), {&other, {.longest = 16}}));
+  });
+  const u64 listener = number.get_future().get();
+  const Descriptor a = reach(our_address);
+  Descriptor b = reach(their_address);
+  EXPECT_TRUE(send(a, "a message"));
+  EXPECT_TRUE(send(b, "a message"));
+  EXPECT_EQ(next(a), "a message");
+  std::array<u8, 16> space{};
+  Message m;
+  ASSERT_TRUE(test::eventually(
+      [&] { return take_message(b.get(), space, std::make_shared<Closers>(), 0, m) == Taken::message; }));
+  EXPECT_EQ(space[0], 'o');
+  ASSERT_EQ(m.files.size(), 1u);
+  b.reset();
+  EXPECT_TRUE(test::eventually([&] { return other.gone == 1; }));
+  // Of the pair, too.
+  m.files.clear();
+  EXPECT_TRUE(test::eventually([&] { return other.gone == 2; }));
+  EXPECT_EQ(echo.closed_count, 0);
+
+  std::promise<void> done;
+  loop.post([&] {
+    loop.stop_listening(listener);
+    loop.stop_listening(listener);  // it is none any more
+    done.set_value();
+  });
+  done.get_future().get();
+  EXPECT_TRUE(test::eventually([&] { return reach(their_address).get() < 0; }));
+  const Descriptor again = reach(our_address);
+  EXPECT_TRUE(send(again, "hello"));
+  EXPECT_EQ(next(again), "hello");
+  TearDown();
 }
 
 TEST_F(SocketLoopTest, WorkersAnswerToTheLoop) {

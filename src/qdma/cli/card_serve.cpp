@@ -4,6 +4,10 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -12,40 +16,55 @@
 #include "model/config.hpp"
 #include "qdma/cli/parts.hpp"
 #include "qdma/model/card.hpp"
-#include "qdma/server/card_server.hpp"
 #include "qdma/settings.hpp"
+#include "service/queued_log.hpp"
 #include "service/spare_memory.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::cli {
 
 namespace {
 
+class StderrLines final : public service::Log {
+ public:
+  void write(const service::LogEntry& entry) override {
+    // For this thread a reader who has gone is an error, no signal.
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+    const std::string line = fmt::format("doorbell: {}\n", entry.text);
+    if (::write(STDERR_FILENO, line.data(), line.size()) < 0) throw Error("standard error", reason(errno));
+  }
+};
+
+std::vector<std::string> places(const Options& options) {
+  std::vector<std::string> out;
+  for (const char* const option : {"listen", "slash-dir"})
+    if (options.has(option)) out.push_back(options.text(option));
+  return out;
+}
+
 void check_card(const Options& options) {
-  const std::string& spec = options.text("card");
-  if (!qdma::is_model(spec))
-    throw Error(fmt::format("--card {}", spec), "only a software card can be served",
-                "give model or model:KEY=VALUE,...");
+  check_served_card(options);
+  if (places(options).empty())
+    throw Error("--listen PATH", "it is missing, and so is --slash-dir DIR", "give one of them, or both");
 }
 
 int run_card(const Options& options, Context& context) {
   check_card(options);
-  model::Use use;
-  options.read_into(use);
-  qdma::ServerLimits limits;
-  options.read_into(limits);
-  qdma::CardServer server(qdma::make_model_card(options.text("card"), use, qdma::setting::served_card),
-                          limits);
-  const std::string& path = options.text("listen");
-  server.listen(path);
+  const auto server = make_card_server(options);
+  if (options.has("listen")) server->listen(options.text("listen"));
+  if (options.has("slash-dir")) server->listen_slash(options.text("slash-dir"), slash_notice());
   service::SpareMemory::provide();
-  fmt::print("{} at {}; Ctrl-C ends it\n", options.text("card"), path);
+  fmt::print("{} at {}; Ctrl-C ends it\n", options.text("card"), fmt::join(places(options), " and "));
   std::fflush(stdout);
   while (!context.stop.requested()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  const qdma::ServerCounts c = server.counts();
+  const qdma::ServerCounts c = server->counts();
   fmt::print(
       "{} requests, {} refused; {} connections, {} descriptors, {} buffers, {} queue pairs still there\n",
       c.requests, c.refused, c.connections, c.descriptors, c.buffers, c.queue_pairs);
-  if (options.flag("counters")) fmt::print("{}\n", qdma::counters_of(server.card()).dump(2));
+  if (options.flag("counters")) fmt::print("{}\n", qdma::counters_of(server->card()).dump(2));
   return 0;
 }
 
@@ -65,6 +84,44 @@ void add_limits(OptionTable& t) {
 
 }  // namespace
 
+void check_served_card(const Options& options) {
+  const std::string& spec = options.text("card");
+  if (!qdma::is_model(spec))
+    throw Error(fmt::format("--card {}", spec), "only a software card can be served",
+                "give model or model:KEY=VALUE,...");
+}
+
+std::unique_ptr<qdma::CardServer> make_card_server(const Options& options) {
+  model::Use use;
+  options.read_into(use);
+  qdma::ServerLimits limits;
+  options.read_into(limits);
+  return std::make_unique<qdma::CardServer>(
+      qdma::make_model_card(options.text("card"), use, qdma::setting::served_card), limits);
+}
+
+qdma::SlashNotice slash_notice() {
+  auto log = std::make_shared<service::QueuedLog>(std::make_unique<StderrLines>(), service::Priority::notice);
+  return [log](const std::string& line) { log->write({service::Priority::notice, line}); };
+}
+
+void add_served_card_options(OptionTable& t) {
+  t.add({.name = "card",
+         .metavar = "model[:KEY=VALUE,...]",
+         .default_text = "model",
+         .help = "the card; doorbell help qdma has the keys"})
+      .add({.name = "counters",
+            .kind = Kind::flag,
+            .help = "at the end print the card's own counters as JSON too"})
+      .add(fault_option("make the card go wrong: fault KIND happens to each sub-transfer with probability P",
+                        "Server"))
+      .add({.name = "seed",
+            .default_text = "1",
+            .help = "seed of the faults; the same seed chooses the same sub-transfers of each queue",
+            .into = &model::Use::seed});
+  add_limits(t);
+}
+
 Command card_command() {
   Command c;
   c.name = "card";
@@ -73,6 +130,9 @@ Command card_command() {
       "Listens at a path and gives a software card to every program that opens it as server:PATH: with the "
       "structures and error numbers of the kernel's driver, as messages of a local socket. All clients see one "
       "card, and the bytes that one of them has written. What a client had goes away with it.",
+      "With --slash-dir it also has the three sockets of AMD's emulation in a folder, which programs over AMD's "
+      "libslash take for a V80: slash_qdma_ctl0, slash_ctl0, slash_hotplug. 'doorbell run card' starts such a "
+      "program with these in place of the driver's files.",
       "Only the user that runs it may connect. Ctrl-C or SIGTERM ends it, with a line that says what it has done. "
       "What clients still had in flight then ends with an error. The limits keep clients from taking all descriptors "
       "and all memory of this process: a request beyond one is refused with EDQUOT."};
@@ -87,28 +147,24 @@ Command card_command() {
       .add({.name = "listen",
             .kind = Kind::path,
             .metavar = "PATH",
-            .help = "the socket that clients connect to; made with mode 0600, removed at the end",
-            .required = true})
-      .add({.name = "card",
-            .metavar = "model[:KEY=VALUE,...]",
-            .default_text = "model",
-            .help = "the card; doorbell help qdma has the keys"})
-      .add({.name = "counters",
-            .kind = Kind::flag,
-            .help = "at the end print the card's own counters as JSON too"})
-      .add(fault_option("make the card go wrong: fault KIND happens to each sub-transfer with probability P",
-                        "Server"))
-      .add({.name = "seed",
-            .default_text = "1",
-            .help = "seed of the faults; the same seed chooses the same sub-transfers of each queue",
-            .into = &model::Use::seed});
+            .help = "the socket that clients connect to; made with mode 0600, removed at the end"})
+      .add(
+          {.name = "slash-dir",
+           .kind = Kind::path,
+           .metavar = "DIR",
+           .help =
+               "the folder for the sockets of AMD's programs; made with mode 0700 if it is not there, and then "
+               "removed at the end"});
+  add_served_card_options(c.options);
   c.examples = {{.command = "doorbell card serve --listen /tmp/card.sock",
                  .text = "A card for other programs, until Ctrl-C.",
                  .needs = Needs::other_machine},
                 {.command = "doorbell card serve --listen /tmp/card.sock --card model:preset=v80",
                  .text = "The same, as fast as the published figures of a V80.",
+                 .needs = Needs::other_machine},
+                {.command = "doorbell card serve --slash-dir /tmp/slash",
+                 .text = "A V80 for programs of AMD's.",
                  .needs = Needs::other_machine}};
-  add_limits(c.options);
   c.check = check_card;
   c.run = run_card;
   c.group = "This machine";

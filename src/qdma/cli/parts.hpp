@@ -5,21 +5,34 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "cli/path.hpp"
 #include "qdma/bench/port.hpp"
+#include "qdma/server/card_server.hpp"
 
 namespace doorbell::cli {
 
 Command qdma_command();
 /// doorbell card serve.
 Command card_command();
+/// doorbell run card.
+Command run_card_command();
 Command qdma_validate_command();
 Command qdma_tune_command();
 /// For Option::offers: the cards that a bench takes.
 std::vector<std::string> card_words();
 std::vector<DemoStep> qdma_demo_steps(bool gpu);
 FaultCheck check_qdma_fault(model::Fault fault, double times, const measure::RunWatch& watch);
+
+/// Options of a software card that is served to other processes: the card, its faults, what its server gives.
+void add_served_card_options(OptionTable& table);
+/// Throws Error for a card that cannot be served.
+void check_served_card(const Options& options);
+/// The server that these options describe.
+[[nodiscard]] std::unique_ptr<qdma::CardServer> make_card_server(const Options& options);
+/// Writes lines about programs' calls on standard error, and waits for nobody who does not read it.
+[[nodiscard]] qdma::SlashNotice slash_notice();
 
 /// Options that name a card and the way to its memory.
 void add_card_option(OptionTable& table);

@@ -87,7 +87,7 @@ PathDescription qdma_path() {
   return {.title = "QDMA",
           .work = "card transfers",
           .command = qdma_command(),
-          .tools = {qdma_validate_command(), qdma_tune_command(), card_command()},
+          .tools = {qdma_validate_command(), qdma_tune_command(), card_command(), run_card_command()},
           .programs = {doorbelld_program()},
           .backends = [] { return states_of(qdma::backends()); },
           .models = {{"model", "software QDMA card: HBM, DDR, two NoC channels, rings, faults"}},

@@ -17,6 +17,9 @@ Descriptor CardServer::connect() {
 void CardServer::listen(const std::string& path) {
   loop_->listen(path);
 }
+void CardServer::listen_slash(const std::string& folder, const SlashNotice& notice) {
+  loop_->listen_slash(folder, notice);
+}
 ServerCounts CardServer::counts() const {
   return loop_->counts();
 }

@@ -7,6 +7,7 @@
 
 #include <doorbell/qdma/abi.hpp>
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -36,6 +37,9 @@ struct ServerCounts {
   u64 refused = 0;      ///< messages that were none of wire.hpp, and connections that were turned away
 };
 
+/// Gets a line about what a program of AMD's has asked for in vain. Not for long: the loop's thread calls it.
+using SlashNotice = std::function<void(const std::string& line)>;
+
 class CardServer {
  public:
   /// Serves in a thread of its own until destroyed.
@@ -49,6 +53,9 @@ class CardServer {
   /// Also accepts connections at an AF_UNIX SEQPACKET path (mode 0600), which is removed at the end. A socket
   /// file that nothing listens at any more is replaced. Throws Error.
   void listen(const std::string& path);
+  /// Also serves the three sockets of AMD's emulation in a folder, which is made if it is not there
+  /// (slash/wire.hpp). Once. Throws Error.
+  void listen_slash(const std::string& folder, const SlashNotice& notice = {});
   [[nodiscard]] ServerCounts counts() const;
   [[nodiscard]] ModelCard& card();
 

@@ -214,9 +214,10 @@ std::shared_ptr<DriverModel::InFlight> DriverModel::call(const std::shared_ptr<N
 }
 
 DriverModel::Reply DriverModel::info(u32 size) {
-  static constexpr char kBdf[] = "0000:00:00.1";
   Info i;
-  std::copy(std::begin(kBdf), std::end(kBdf), i.bdf.begin());
+  auto end = std::ranges::copy(kCardPlace, i.bdf.begin()).out;
+  *end++ = '.';
+  *end = '1';
   Reply r;
   r.structure = write_back(i, size);
   return r;

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "qdma/model/model_card.hpp"
@@ -19,6 +20,9 @@
 #include "qdma/server/buffers.hpp"
 
 namespace doorbell::qdma {
+
+/// The card's place on a bus. Function 1 of it is what DriverModel drives.
+inline constexpr std::string_view kCardPlace = "0000:00:00";
 
 struct DriverLimits {
   u32 queue_pairs = kMaxQueuePairs;

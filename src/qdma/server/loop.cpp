@@ -33,12 +33,12 @@ bool read_exactly(std::span<const u8> structure, T& out) {
 }  // namespace
 
 CardServer::Loop::Loop(std::shared_ptr<ModelCard> card, const ServerLimits& limits)
-    : driver_(std::move(card), {.queue_pairs = limits.queue_pairs, .buffers = {.bytes = limits.host_bytes}},
+    : books_{.limits = limits, .buffer_made = [this] { buffer_made(); }},
+      driver_(std::move(card), {.queue_pairs = limits.queue_pairs, .buffers = {.bytes = limits.host_bytes}},
               [this](std::function<void()> work) { loop_.run(std::move(work), [] {}); }),
       loop_({.clients = {.longest = wire::kMaxMessage},
              .pairs = {.longest = wire::kMaxMessage},
-             .one_user = true}),
-      limits_(limits) {
+             .one_user = true}) {
   loop_.serve(*this);
   thread_ = make_thread("card server", [this] {
     pthread_setname_np(pthread_self(), "qdma server");
@@ -71,26 +71,37 @@ void CardServer::Loop::listen(const std::string& path) {
   loop_.post([this, fd] { loop_.listen(std::move(*fd)); });
 }
 
+void CardServer::Loop::listen_slash(const std::string& folder, const SlashNotice& notice) {
+  slash_ = std::make_unique<slash::Front>(
+      slash::Surroundings{.loop = loop_, .driver = driver_, .books = books_, .notice = notice}, folder);
+  loop_.post([this] { slash_->open(); });
+}
+
 ServerCounts CardServer::Loop::counts() const {
-  return {.connections = connections_,
-          .descriptors = descriptors_,
-          .buffers = buffers_,
+  return {.connections = books_.connections,
+          .descriptors = books_.descriptors,
+          .buffers = books_.buffers,
           .queue_pairs = driver_.queue_pairs(),
           .closing = loop_.closing(),
-          .requests = requests_,
-          .refused = refused_};
+          .requests = books_.requests,
+          .refused = books_.refused};
 }
 
 void CardServer::Loop::sweep() {
-  buffers_ = driver_.sweep_buffers();
-  if (buffers_ > 0) sweeping_.start(kSweepNs);
+  books_.buffers = driver_.sweep_buffers();
+  if (books_.buffers > 0) sweeping_.start(kSweepNs);
+}
+
+void CardServer::Loop::buffer_made() {
+  ++books_.buffers;  // the next sweep counts again
+  if (!sweeping_.running()) sweeping_.start(kSweepNs);
 }
 
 int CardServer::Loop::connect(service::SocketId id, service::Peer peer) {
-  const bool surplus = connections_ >= limits_.connections;
+  const bool surplus = books_.connections >= books_.limits.connections;
   // A connection over the limit gets a refusal, but only a few are waited for.
   if (surplus && surplus_ == kMostSurplus) {
-    ++refused_;
+    ++books_.refused;
     return EDQUOT;
   }
   Socket& socket = sockets_[id];
@@ -98,7 +109,7 @@ int CardServer::Loop::connect(service::SocketId id, service::Peer peer) {
   socket.process = static_cast<uid_t>(peer.pid);
   socket.control = true;
   socket.surplus = surplus;
-  ++(surplus ? surplus_ : connections_);
+  ++(surplus ? surplus_ : books_.connections);
   return 0;
 }
 
@@ -111,12 +122,12 @@ void CardServer::Loop::give_back(Socket& socket) {
 void CardServer::Loop::closed(service::SocketId id) {
   auto socket = sockets_.extract(id);
   Socket& s = socket.mapped();
-  --(s.surplus ? surplus_ : s.control ? connections_ : descriptors_);
+  --(s.surplus ? surplus_ : s.control ? books_.connections : books_.descriptors);
   give_back(s);
 }
 
 void CardServer::Loop::refuse(u64 id, u64 sequence, int error) {
-  ++refused_;
+  ++books_.refused;
   reply(id, sequence, -error);
   if (error == EPROTO) loop_.finish(id);
 }
@@ -146,7 +157,7 @@ void CardServer::Loop::hello(u64 id, Socket& socket, const wire::RequestHeader& 
     return reply(id, header.sequence, 0, bytes);
   }
   // The version that this server speaks comes with the refusal.
-  ++refused_;
+  ++books_.refused;
   reply(id, header.sequence, socket.surplus ? -EDQUOT : -EPROTO, bytes);
   loop_.finish(id);
 }
@@ -172,7 +183,7 @@ void CardServer::Loop::held(u64 id, const wire::RequestHeader& header, std::span
 
 void CardServer::Loop::call(u64 id, Socket& socket, const wire::RequestHeader& header,
                             const service::Message& message) {
-  ++requests_;
+  ++books_.requests;
   std::array<int, wire::kMaxDescriptors> descriptors{};
   for (std::size_t d = 0; d < message.files.size(); ++d) descriptors[d] = message.files[d].get();
   const u64 serial = socket.next_serial++;
@@ -194,10 +205,7 @@ void CardServer::Loop::call(u64 id, Socket& socket, const wire::RequestHeader& h
 
 void CardServer::Loop::finish(u64 id, u64 serial, u64 sequence, Reply& r) {
   const auto it = sockets_.find(id);
-  if (r.descriptor.get() >= 0) {
-    ++buffers_;  // the next sweep counts again
-    if (!sweeping_.running()) sweeping_.start(kSweepNs);
-  }
+  if (r.descriptor.get() >= 0) buffer_made();
   if (it == sockets_.end()) {
     if (r.node) driver_.close(*r.node);
     return;
@@ -205,14 +213,14 @@ void CardServer::Loop::finish(u64 id, u64 serial, u64 sequence, Reply& r) {
   it->second.pending.erase(serial);
   Descriptor descriptor = std::move(r.descriptor);
   if (r.node) {
-    int error = descriptors_ >= limits_.descriptors ? EDQUOT : 0;
-    const u64 pair = next_id_++;
+    int error = books_.descriptors >= books_.limits.descriptors ? EDQUOT : 0;
+    const u64 pair = books_.next_socket++;
     if (error == 0) descriptor = loop_.open_pair(pair, it->second.process, error);
     if (error == 0) {
       Socket& own = sockets_[pair];
       own.node = std::move(r.node);
       own.process = it->second.process;
-      ++descriptors_;
+      ++books_.descriptors;
     } else {
       r.result = -error;
       r.structure.clear();

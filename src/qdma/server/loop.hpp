@@ -12,9 +12,11 @@
 #include <thread>
 #include <vector>
 
+#include "qdma/server/books.hpp"
 #include "qdma/server/card_server.hpp"
 #include "qdma/server/driver_model.hpp"
 #include "qdma/server/message.hpp"
+#include "qdma/slash/front.hpp"
 #include "service/local_socket.hpp"
 #include "service/socket_loop.hpp"
 
@@ -27,6 +29,7 @@ class CardServer::Loop final : public service::Protocol {
 
   [[nodiscard]] Descriptor connect();
   void listen(const std::string& path);
+  void listen_slash(const std::string& folder, const SlashNotice& notice);
   [[nodiscard]] ServerCounts counts() const;
   [[nodiscard]] ModelCard& card() { return driver_.card(); }
 
@@ -50,12 +53,12 @@ class CardServer::Loop final : public service::Protocol {
   };
 
   // Protocol
-  service::SocketId next_socket() override { return next_id_++; }
+  service::SocketId next_socket() override { return books_.next_socket++; }
   int connect(service::SocketId id, service::Peer peer) override;
   std::vector<u8> refusal(int) override { return {}; }
   void message(service::SocketId id, service::Message m) override;
   void closed(service::SocketId id) override;
-  void refused(std::string_view) override { ++refused_; }
+  void refused(std::string_view) override { ++books_.refused; }
 
   void hello(u64 id, Socket& socket, const wire::RequestHeader& header, std::span<const u8> structure);
   void cancel(u64 id, Socket& socket, const wire::RequestHeader& header, std::span<const u8> structure);
@@ -67,18 +70,17 @@ class CardServer::Loop final : public service::Protocol {
              std::span<const wire::SubReply> parts = {}, Descriptor descriptor = {});
   void give_back(Socket& socket);
   void sweep();
+  void buffer_made();
 
+  ServerBooks books_;
   DriverModel driver_;
   service::SocketLoop loop_;  // its worker makes buffers
   service::Timer sweeping_{loop_, [this] { sweep(); }};
   std::map<u64, Socket> sockets_;
   std::mutex files_mutex_;
   std::vector<service::SocketFile> files_;
-  u64 next_id_ = 1;
-  const ServerLimits limits_;
-  // Written by the loop's thread only.
-  std::atomic<u64> connections_{0}, descriptors_{0}, surplus_{0};  // sockets of each kind, now
-  std::atomic<u64> requests_{0}, refused_{0}, buffers_{0};
+  std::atomic<u64> surplus_{0};  // sockets, now; the loop's thread
+  std::unique_ptr<slash::Front> slash_;
   std::thread thread_;
 };
 
