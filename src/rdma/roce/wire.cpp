@@ -83,10 +83,17 @@ void load(const u8* from, To& into) {
 Shape shape_of(Service service, Operation operation) {
   const auto number = static_cast<std::size_t>(operation);
   const u16 bits = number < kOperations ? kTable[number] : u16{0};
-  const u16 needed = service == Service::rc   ? kExists
-                     : service == Service::uc ? kUc
-                     : service == Service::ud ? kUd
-                                              : u16{0};
+  const auto needed = [service]() -> u16 {
+    switch (service) {
+      case Service::rc:
+        return kExists;
+      case Service::uc:
+        return kUc;
+      case Service::ud:
+        return kUd;
+    }
+    return 0;
+  }();
   if ((bits & needed) == 0) return {};
   return {.exists = true,
           .request = (bits & kRequest) != 0,
