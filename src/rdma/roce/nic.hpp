@@ -167,6 +167,10 @@ class QueuePair {
   /// after its last request.
   virtual Errno post(const SendRequest& request, std::span<const Sge> sges) = 0;
   virtual Errno post_receive(u64 id, std::span<const Sge> sges) = 0;
+  /// What a device does with a request that means nothing: `id` completes with `status` behind the requests
+  /// posted before it, and the queue pair goes to the error state. For rings that a program writes itself.
+  /// Any thread.
+  virtual void fail(u64 id, Status status) = 0;
   [[nodiscard]] virtual Counters counters() const = 0;
 };
 

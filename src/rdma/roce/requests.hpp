@@ -102,8 +102,8 @@ struct SendRequest {
 struct Completion {
   u64 id = 0;
   Status status = Status::success;
-  WcOpcode opcode = WcOpcode::send;
-  u8 flags = 0;  ///< CompletionFlag
+  WcOpcode opcode = WcOpcode::send;  ///< of errors, too
+  u8 flags = 0;                      ///< CompletionFlag
   u32 vendor_error = 0;
   u32 bytes = 0;
   u32 immediate_or_key = 0;
