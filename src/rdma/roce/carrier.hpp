@@ -85,6 +85,7 @@ struct CarrierCounters {
   u64 bad_icrc = 0;   ///< received and dropped
   u64 malformed = 0;  ///< received and dropped: shorter or longer than any packet
   u64 unsent = 0;     ///< lost at this end: nobody listens, or the network refuses
+  u64 untraced = 0;   ///< missing in the trace: its file could not be written
   u64 rings_opened = 0, rings_accepted = 0, rings_refused = 0, rings_closed = 0;
   u64 wakes = 0;   ///< of sleeping peers
   u64 faults = 0;  ///< injected
@@ -119,6 +120,8 @@ class Carrier {
   /// From the next receive() on, peers wake who sleeps on descriptor(); without it they may not, which
   /// spares them a system call a flush while a program polls.
   virtual void arm() {}
+  /// Who slept is awake: the next receive() looks at everything.
+  virtual void woken() {}
   [[nodiscard]] virtual CarrierCounters counters() const { return {}; }
 
   /// In the child of a fork: closes what would keep peers from noticing the parent's end. After it the
