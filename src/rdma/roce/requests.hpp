@@ -86,7 +86,7 @@ struct SendRequest {
   u32 remote_key = 0;
   u64 compare_or_add = 0;
   u64 swap = 0;
-  Endpoint to;  ///< UD: the peer, its queue pair and Q_Key
+  Endpoint to{};  ///< UD: the peer, its queue pair and Q_Key
   u32 to_queue_pair = 0;
   u32 queue_key = 0;
   u32 window = 0;  ///< bind_window: the window's key now; `bind` is what it covers
@@ -96,7 +96,7 @@ struct SendRequest {
     u64 address = 0;
     u64 length = 0;
     u32 access = 0;
-  } bind;
+  } bind{};
 };
 
 struct Completion {
