@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rdma/roce/attendant.hpp"
+
+#include <doorbell/error.hpp>
+#include <doorbell/memory_order.hpp>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "system/thread.hpp"
+
+namespace doorbell::roce {
+
+namespace {
+
+constexpr u64 kNever = ~u64{0};
+
+/// Where programs that spin have all processors, a thread that spins too takes their time.
+u64 usual_spin_ns() {
+  cpu_set_t own;
+  const int processors = sched_getaffinity(0, sizeof own, &own) == 0 ? CPU_COUNT(&own) : 1024;
+  return processors <= 2 ? 2'000 : processors <= 4 ? 20'000 : 50'000;
+}
+
+/// No signal reaches a thread that is made meanwhile: a handler of the program's would not expect it.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+Attendant::Attendant(Nic& nic, Carrier& carrier, const Options& options)
+    : nic_(nic),
+      carrier_(carrier),
+      spin_ns_(options.spin_ns == kNever ? usual_spin_ns() : options.spin_ns),
+      kicks_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (kicks_.get() < 0)
+    throw Error("a NIC's thread", std::string("no event descriptor: ") + std::strerror(errno),
+                "raise the limit of open files (ulimit -n)");
+  const SignalsBlocked blocked;
+  thread_ = make_thread("a NIC's thread", [this] { run(); });
+}
+
+Attendant::~Attendant() {
+  stop_.store(true, std::memory_order_release);
+  kick();
+  thread_.join();
+}
+
+void Attendant::kick() {
+  const u64 one = 1;
+  // It fails when there are 2^64 - 2 of them already, which wake as well.
+  static_cast<void>(!write(kicks_.get(), &one, sizeof one));
+}
+
+void Attendant::run() {
+  pthread_setname_np(pthread_self(), "doorbell-nic");
+  prctl(PR_SET_TIMERSLACK, 5'000UL);
+  u32 proof = 0;
+  while (!stop_.load(std::memory_order_acquire)) {
+    // Packets woke it, and the program is there to take them: a wake that nobody needed.
+    if (sleep() == Woken::packets && program_polls(wall_ns())) {
+      if (++proof < proof_needed_) continue;
+      trust();
+    }
+    proof = 0;
+    serve();
+  }
+}
+
+/// Until nothing has come for a while.
+void Attendant::serve() {
+  u64 last = wall_ns();
+  for (;;) {
+    const bool did = nic_.progress();
+    const u64 now = wall_ns();
+    if (did) last = now;
+    if (now - last >= spin_ns_ || stop_.load(std::memory_order_relaxed)) return;
+    if (!did) cpu_relax();
+  }
+}
+
+/// Until packets come, a timer is due or somebody kicks.
+Attendant::Woken Attendant::sleep() {
+  carrier_.arm();
+  // A whole round with the engine: what came before arm() is seen here, and for the rest there is a wake.
+  Woken by = Woken::time;
+  if (!nic_.progress_waiting()) {
+    u64 due = nic_.next_due_ns();
+    asleep_until_ns_.store(due, std::memory_order_relaxed);
+    // Between this thread's deadline and the look at the NIC's; see keep_deadlines().
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    due = std::min(due, nic_.next_due_ns());
+    by = wait(due, true);
+    asleep_until_ns_.store(0, std::memory_order_relaxed);
+  }
+  carrier_.woken();
+  return by;
+}
+
+/// For as long as the program polls.
+void Attendant::trust() {
+  trusts_.fetch_add(1, std::memory_order_relaxed);
+  trusting_.store(true, std::memory_order_relaxed);
+  u64 looks = 0;
+  while (wait(wall_ns() + kTrustNs, false) == Woken::time && program_polls(wall_ns())) ++looks;
+  trusting_.store(false, std::memory_order_relaxed);
+  // Whoever is trusted and goes away at once has to prove more.
+  proof_needed_ = looks > 10 ? kLeastProof : std::min(2 * proof_needed_, kMostProof);
+}
+
+Attendant::Woken Attendant::wait(u64 until_ns, bool for_packets) {
+  const u64 now = wall_ns();
+  // A carrier that cannot wake is looked at.
+  if (for_packets && carrier_.descriptor() < 0) until_ns = std::min(until_ns, now + kTrustNs);
+  if (until_ns <= now) return Woken::time;
+  const u64 left = until_ns - now;
+  const timespec time{.tv_sec = static_cast<time_t>(left / 1'000'000'000),
+                      .tv_nsec = static_cast<long>(left % 1'000'000'000)};
+  std::array<pollfd, 2> files{pollfd{kicks_.get(), POLLIN, 0},
+                              pollfd{for_packets ? carrier_.descriptor() : -1, POLLIN, 0}};
+  const int n = ppoll(files.data(), files.size(), until_ns == kNever ? nullptr : &time, nullptr);
+  wakes_.fetch_add(1, std::memory_order_relaxed);
+  if (n <= 0) return Woken::time;
+  u64 kicks = 0;
+  if (files[0].revents != 0 && read(kicks_.get(), &kicks, sizeof kicks) > 0) return Woken::kick;
+  return Woken::packets;
+}
+
+}  // namespace doorbell::roce
