@@ -79,13 +79,22 @@ void Attendant::run() {
   prctl(PR_SET_TIMERSLACK, 5'000UL);
   u32 proof = 0;
   while (!stop_.load(std::memory_order_acquire)) {
-    // Packets woke it, and the program is there to take them: a wake that nobody needed.
-    if (sleep() == Woken::packets && program_polls(wall_ns())) {
-      if (++proof < proof_needed_) continue;
-      trust();
+    const u64 poll = last_poll_ns_.load(std::memory_order_relaxed);
+    if (sleep() != Woken::packets) {
+      serve();
+      continue;
     }
-    proof = 0;
-    serve();
+    // A wake that nobody needed: the program is there to take the packets, or has taken them.
+    const bool needless = program_polls(wall_ns()) ||
+                          (!nic_.progress() && last_poll_ns_.load(std::memory_order_relaxed) != poll);
+    if (!needless) {
+      proof /= 2;
+      serve();
+    } else if (++proof >= proof_needed_) {
+      trust();
+      proof = 0;
+      serve();
+    }
   }
 }
 
@@ -123,8 +132,14 @@ Attendant::Woken Attendant::sleep() {
 void Attendant::trust() {
   trusts_.fetch_add(1, std::memory_order_relaxed);
   trusting_.store(true, std::memory_order_relaxed);
-  u64 looks = 0;
-  while (wait(wall_ns() + kTrustNs, false) == Woken::time && program_polls(wall_ns())) ++looks;
+  u64 looks = 0, poll = 0;
+  // A poller that has no processor now is no reason to stop while nothing waits for it.
+  do {
+    ++looks;
+    poll = last_poll_ns_.load(std::memory_order_relaxed);
+  } while (wait(wall_ns() + kTrustNs, false) == Woken::time &&
+           (program_polls(wall_ns()) ||
+            (last_poll_ns_.load(std::memory_order_relaxed) != poll && !nic_.progress())));
   trusting_.store(false, std::memory_order_relaxed);
   // Whoever is trusted and goes away at once has to prove more.
   proof_needed_ = looks > 10 ? kLeastProof : std::min(2 * proof_needed_, kMostProof);
