@@ -176,7 +176,8 @@ Requester::Step Requester::send_read(SendSlot& slot) {
   if (!slot.counted && reads_ >= c_.attributes.reads_as_requester) return Step::wait;
   const u32 room = room_in_window();
   if (room == 0) return Step::wait;
-  // What was asked for before is asked for again as it was: the responder remembers each READ by itself.
+  // What is asked for again ends no later than the last time: the responder remembers each READ by itself,
+  // and which of them it has seen is not known.
   const bool again = packet_ < slot.requested;
   const u32 left = (again ? slot.requested : slot.packets) - packet_;
   // The next part of a long one is another READ to the responder, which may have to remember only one.
@@ -198,7 +199,7 @@ Requester::Step Requester::send_read(SendSlot& slot) {
   since_asked_ = 0;
   if (!slot.counted) ++reads_;
   slot.counted = true;
-  slot.requested = std::max(slot.requested, packet_ + packets);
+  slot.requested = packet_ + packets;
   packet_sent(slot, packets, 0);
   return Step::sent;
 }
