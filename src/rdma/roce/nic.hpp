@@ -166,6 +166,8 @@ class QueuePair {
   /// what the state, the service or the limits refuse. It does not drive the NIC: a caller calls progress()
   /// after its last request.
   virtual Errno post(const SendRequest& request, std::span<const Sge> sges) = 0;
+  /// How many requests post() takes now, unless another thread posts. Any thread.
+  [[nodiscard]] virtual u32 room() const = 0;
   virtual Errno post_receive(u64 id, std::span<const Sge> sges) = 0;
   /// What a device does with a request that means nothing: `id` completes with `status` behind the requests
   /// posted before it, and the queue pair goes to the error state. For rings that a program writes itself.

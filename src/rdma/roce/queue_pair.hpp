@@ -24,6 +24,7 @@ class ModelledQueuePair final : public QueuePair {
   [[nodiscard]] QueuePairAttributes attributes() const override;
   [[nodiscard]] State state() const override { return state_.load(std::memory_order_acquire); }
   Errno post(const SendRequest& request, std::span<const Sge> sges) override;
+  [[nodiscard]] u32 room() const override { return sends_.room(); }
   Errno post_receive(u64 id, std::span<const Sge> sges) override;
   void fail(u64 id, Status status) override;
   [[nodiscard]] Counters counters() const override;

@@ -42,6 +42,12 @@ class SendQueue {
   /// ENOMEM: full. EINVAL: more SGEs, or more inline bytes, than a request may have.
   Errno post(const SendRequest& request, std::span<const Sge> sges, Status status = Status::success);
   [[nodiscard]] u32 requests() const { return requests_; }
+  [[nodiscard]] u32 room() const {
+    // The tail first: it never passes a head that is read later.
+    const u64 tail = tail_.load(std::memory_order_acquire);
+    const u64 used = head_.load(std::memory_order_acquire) - tail;
+    return used < requests_ ? requests_ - static_cast<u32>(used) : 0;
+  }
 
   // With the engine. Indices count up for ever.
   [[nodiscard]] u64 posted() const { return head_.load(std::memory_order_acquire); }
