@@ -136,26 +136,26 @@ ibv_context* Devices::import(int descriptor) {
   return refused(EOPNOTSUPP);
 }
 
-Mr* Devices::region(Context& context, u32 handle) {
+template <class Object>
+Object* Devices::find(Context& context, std::unordered_set<Object*> Context::*objects, u32 handle) {
   const std::lock_guard lock(mutex_);
   for (Context* other : contexts_) {
     if (other->adapter != context.adapter) continue;
     const std::lock_guard inner(other->mutex);
-    for (Mr* region : other->regions)
-      if (region->base.handle == handle) return region;
+    for (Object* object : other->*objects)
+      if (object->base.handle == handle) return object;
   }
   return nullptr;
 }
 
+Mr* Devices::region(Context& context, u32 handle) {
+  return find(context, &Context::regions, handle);
+}
 Pd* Devices::domain(Context& context, u32 handle) {
-  const std::lock_guard lock(mutex_);
-  for (Context* other : contexts_) {
-    if (other->adapter != context.adapter) continue;
-    const std::lock_guard inner(other->mutex);
-    for (Pd* domain : other->domains)
-      if (domain->base.handle == handle) return domain;
-  }
-  return nullptr;
+  return find(context, &Context::domains, handle);
+}
+Dm* Devices::memory(Context& context, u32 handle) {
+  return find(context, &Context::memories, handle);
 }
 
 void Devices::close(Context& context) {

@@ -33,6 +33,7 @@ class Devices {
   ibv_context* import(int descriptor);
   [[nodiscard]] Mr* region(Context& context, u32 handle);
   [[nodiscard]] Pd* domain(Context& context, u32 handle);
+  [[nodiscard]] Dm* memory(Context& context, u32 handle);
 
   /// When the program ends: what peers still wait for leaves.
   void at_exit();
@@ -45,6 +46,9 @@ class Devices {
  private:
   Devices();
   ibv_context* open_locked(Device& device);
+  /// The object of the same device with this handle, whatever context made it; nullptr for none.
+  template <class Object>
+  Object* find(Context& context, std::unordered_set<Object*> Context::*objects, u32 handle);
 
   std::mutex mutex_;
   Settings settings_;

@@ -46,9 +46,8 @@ void set_dead_operations(Context& context) {
   ops.post_srq_recv = dead_shared_receive;
   ops.alloc_mw = dead_window;
   ops.bind_mw = dead_bind;
-  // Their objects are in memory alone, and the queues inside are gone.
+  // Device memory by itself needs no NIC.
   context.verbs.reg_dm_mr = nullptr;
-  context.verbs.alloc_dm = nullptr;
   for (Qp* queue_pair : context.queue_pairs) {
     queue_pair->base.wr_start = [](ibv_qp_ex*) {};
     queue_pair->base.wr_complete = [](ibv_qp_ex*) { return EIO; };

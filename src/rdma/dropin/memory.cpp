@@ -138,39 +138,50 @@ bool inside(const Dm& memory, u64 offset, u64 bytes) {
 int copy_to_device(ibv_dm* base, u64 offset, const void* from, std::size_t bytes) {
   const Dm& memory = of<Dm>(base);
   if (!inside(memory, offset, bytes)) return EINVAL;
-  std::memcpy(memory.bytes + offset, from, bytes);
+  std::memcpy(memory.bytes.get() + offset, from, bytes);
   return 0;
 }
 
 int copy_from_device(void* into, ibv_dm* base, u64 offset, std::size_t bytes) {
   const Dm& memory = of<Dm>(base);
   if (!inside(memory, offset, bytes)) return EINVAL;
-  std::memcpy(into, memory.bytes + offset, bytes);
+  std::memcpy(into, memory.bytes.get() + offset, bytes);
   return 0;
+}
+
+ibv_dm* keep(ibv_context* base, std::unique_ptr<Dm> memory) {
+  Context& context = of(base);
+  memory->base.context = base;
+  memory->base.memcpy_to_dm = copy_to_device;
+  memory->base.memcpy_from_dm = copy_from_device;
+  const std::lock_guard lock(context.mutex);
+  context.memories.insert(memory.get());
+  return &memory.release()->base;
 }
 
 ibv_dm* alloc_device_memory(ibv_context* context, ibv_alloc_dm_attr* attributes) {
   if (attributes->comp_mask != 0 || attributes->length == 0 || attributes->log_align_req > 20)
     return refused(EINVAL);
   if (attributes->length > kDeviceMemory) return refused(ENOMEM);
-  auto memory = std::make_unique<Dm>();
   const std::size_t alignment = std::max<std::size_t>(4096, std::size_t{1} << attributes->log_align_req);
   void* bytes = nullptr;
   if (::posix_memalign(&bytes, alignment, attributes->length) != 0) return refused(ENOMEM);
   std::memset(bytes, 0, attributes->length);
-  memory->bytes = static_cast<u8*>(bytes);
+  auto memory = std::make_unique<Dm>();
+  memory->bytes.reset(static_cast<u8*>(bytes), [](u8* its) { std::free(its); });
   memory->length = attributes->length;
-  memory->base.context = context;
-  memory->base.memcpy_to_dm = copy_to_device;
-  memory->base.memcpy_from_dm = copy_from_device;
   memory->base.handle = of(context).adapter->next_handle();
-  return &memory.release()->base;
+  return keep(context, std::move(memory));
 }
 
 int free_device_memory(ibv_dm* base) {
   Dm& memory = of<Dm>(base);
   if (const int error = busy(memory.users)) return error;
-  std::free(memory.bytes);
+  Context& context = of(base->context);
+  {
+    const std::lock_guard lock(context.mutex);
+    context.memories.erase(&memory);
+  }
   delete &memory;
   return 0;
 }
@@ -180,7 +191,7 @@ ibv_mr* register_device_memory(ibv_pd* pd, ibv_dm* base, u64 offset, std::size_t
   // The program cannot know an address of it, so requests count from 0.
   if ((access & IBV_ACCESS_ZERO_BASED) == 0 || offset > memory.length || bytes > memory.length - offset)
     return refused(EINVAL);
-  Mr* region = register_bytes(of<Pd>(pd), memory.bytes + offset, bytes, 0, access);
+  Mr* region = register_bytes(of<Pd>(pd), memory.bytes.get() + offset, bytes, 0, access);
   if (region == nullptr) return nullptr;
   region->base.addr = nullptr;
   region->memory = &memory;
@@ -297,7 +308,16 @@ DOORBELL_VERBS void ibv_unimport_mr(ibv_mr* base) {
   (void)ibv_dereg_mr(base);
 }
 
-DOORBELL_VERBS ibv_dm* ibv_import_dm(ibv_context*, u32) {
-  return refused(EOPNOTSUPP);
+DOORBELL_VERBS ibv_dm* ibv_import_dm(ibv_context* context, u32 handle) {
+  if (of(context).dead) return refused(EIO);
+  const Dm* original = Devices::get().memory(of(context), handle);
+  if (original == nullptr) return refused(EINVAL);
+  auto memory = std::make_unique<Dm>();
+  memory->bytes = original->bytes;
+  memory->length = original->length;
+  memory->base.handle = handle;
+  return keep(context, std::move(memory));
 }
-DOORBELL_VERBS void ibv_unimport_dm(ibv_dm*) {}
+DOORBELL_VERBS void ibv_unimport_dm(ibv_dm* memory) {
+  (void)free_device_memory(memory);
+}

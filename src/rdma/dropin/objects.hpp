@@ -54,6 +54,7 @@ struct Context {
   std::unordered_set<ibv_mw*> windows;
   std::unordered_set<Mr*> regions;
   std::unordered_set<Pd*> domains;
+  std::unordered_set<struct Dm*> memories;
 
   [[nodiscard]] ibv_context* base() { return &verbs.context; }
 };
@@ -79,7 +80,7 @@ struct Mr {
 
 struct Dm {
   ibv_dm base = {};
-  u8* bytes = nullptr;
+  std::shared_ptr<u8> bytes;  ///< an imported one has them, too
   u64 length = 0;
   std::atomic<u32> users{0};
 };

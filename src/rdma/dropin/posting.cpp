@@ -81,13 +81,14 @@ int to_request(Qp& qp, const ibv_send_wr& wr, roce::SendRequest& into) {
 int to_bind(const ibv_mw* window, u32 new_key, const ibv_mw_bind_info& info, roce::SendRequest& into) {
   if (window == nullptr || (info.length != 0 && info.mr == nullptr)) return EINVAL;
   if (info.mr != nullptr && of<Pd>(info.mr->pd).number != of<Pd>(window->pd).number) return EPERM;
+  // A window gives rights to others; that this process may write is the region's to say.
   into.opcode = roce::WrOpcode::bind_window;
   into.window = window->rkey;
   into.bind = {.region_key = info.mr != nullptr ? info.mr->lkey : 0,
                .new_key = new_key,
                .address = info.addr,
                .length = info.length,
-               .access = info.mw_access_flags};
+               .access = info.mw_access_flags & ~u32{IBV_ACCESS_LOCAL_WRITE}};
   return 0;
 }
 
