@@ -202,11 +202,14 @@ struct Host {
   u32 reports = 0;
 };
 
+constexpr u32 kMtu = 256;
+constexpr u32 kFirstPsn = 0xFF'FFFC;  // wraps soon
+
 inline QueuePairAttributes connected_attributes(Endpoint peer, u32 destination) {
   QueuePairAttributes a;
-  a.mtu = 256;
+  a.mtu = kMtu;
   a.queue_key = 0x1111;
-  a.receive_psn = a.send_psn = 0xFF'FFFC;  // wraps soon
+  a.receive_psn = a.send_psn = kFirstPsn;
   a.destination = destination;
   a.access = kRemoteWrite | kRemoteRead | kRemoteAtomic;
   a.peer = peer;
@@ -291,5 +294,20 @@ struct Pair {
   std::unique_ptr<QueuePair> a_pair, b_pair;
   Errno error = 0;
 };
+
+/// A request of the first one that means the second one's memory, or its queue pair.
+inline SendRequest request_of(const Pair& pair, WrOpcode opcode, u64 id = 1) {
+  SendRequest request;
+  request.id = id;
+  request.opcode = opcode;
+  request.flags = kSignaled;
+  request.remote_address = pair.b.address(1024);
+  request.remote_key = pair.b.keys.remote_key;
+  request.to = pair.b.at;
+  request.to_queue_pair = pair.b_pair->number();
+  request.queue_key = 0x1111;
+  request.immediate_or_key = 0x12345678;
+  return request;
+}
 
 }  // namespace doorbell::roce::test

@@ -14,7 +14,6 @@
 namespace doorbell::roce::test {
 namespace {
 
-constexpr u32 kMtu = 256;
 constexpr std::size_t kPlace = 2048;     // of one message, at both ends
 constexpr std::size_t kResults = 60000;  // of atomics
 

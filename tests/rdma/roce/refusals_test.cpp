@@ -9,16 +9,6 @@
 namespace doorbell::roce::test {
 namespace {
 
-SendRequest request_of(Pair& pair, WrOpcode opcode, u64 id = 1) {
-  SendRequest request;
-  request.id = id;
-  request.opcode = opcode;
-  request.flags = kSignaled;
-  request.remote_address = pair.b.address(1024);
-  request.remote_key = pair.b.keys.remote_key;
-  return request;
-}
-
 /// Posts, and expects an error at both ends, with nothing changed at the responder.
 struct Refusal {
   std::string name;
