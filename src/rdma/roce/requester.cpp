@@ -291,21 +291,21 @@ bool Requester::drained() {
 }
 
 void Requester::finish(SendSlot& slot, Status status) {
-  const SendRequest& request = slot.request;
   if (slot.counted) --reads_;
-  if (status != Status::success || c_.signal_all || (request.flags & kSignaled) != 0) {
-    static constexpr WcOpcode kOpcodes[] = {
-        WcOpcode::write,       WcOpcode::write,        WcOpcode::send,      WcOpcode::send,
-        WcOpcode::read,        WcOpcode::compare_swap, WcOpcode::fetch_add, WcOpcode::local_invalidate,
-        WcOpcode::bind_window, WcOpcode::send};
-    Completion completion;
-    completion.id = request.id;
-    completion.status = status;
-    completion.opcode = kOpcodes[static_cast<std::size_t>(request.opcode)];
-    completion.bytes = static_cast<u32>(slot.bytes);
-    c_.complete(*c_.send_completions, completion, false);
-  }
+  const SendRequest& request = slot.request;
+  const bool reported = status != Status::success || c_.signal_all || (request.flags & kSignaled) != 0;
+  static constexpr WcOpcode kOpcodes[] = {
+      WcOpcode::write,       WcOpcode::write,        WcOpcode::send,      WcOpcode::send,
+      WcOpcode::read,        WcOpcode::compare_swap, WcOpcode::fetch_add, WcOpcode::local_invalidate,
+      WcOpcode::bind_window, WcOpcode::send};
+  Completion completion;
+  completion.id = request.id;
+  completion.status = status;
+  completion.opcode = kOpcodes[static_cast<std::size_t>(request.opcode)];
+  completion.bytes = static_cast<u32>(slot.bytes);
+  // Who sees the completion may post the next request at once.
   queue_.release();
+  if (reported) c_.complete(*c_.send_completions, completion, false);
 }
 
 void Requester::retire() {

@@ -153,7 +153,10 @@ struct Host {
   Host(FakeWire& wire, u32 address, std::size_t memory_bytes = 1 << 17)
       : at{.address = address, .port = kPort}, carrier(wire, at), memory(memory_bytes) {
     Listener listener;
-    listener.completion = [this](CompletionQueue&) { ++reports; };
+    listener.completion = [this](CompletionQueue&) {
+      ++reports;
+      if (on_completion) on_completion();
+    };
     listener.queue_pair = [this](QueuePair& queue_pair, Event event) {
       told.push_back({&queue_pair, event});
     };
@@ -200,6 +203,7 @@ struct Host {
   RegisteredMemory keys;
   std::vector<Told> told;
   u32 reports = 0;
+  std::function<void()> on_completion;  ///< with the queue armed; as a program that waits in another thread
 };
 
 constexpr u32 kMtu = 256;

@@ -72,5 +72,26 @@ TEST(RoceNic, SendsWritesReadsAndCounts) {
   EXPECT_EQ(pair.a.nic->counters().retransmitted_packets, 0U);
 }
 
+// A program in another thread that sees a completion posts at once, into the slot of the request that has
+// ended.
+TEST(RoceNic, ACompletedRequestHasLeftItsSlot) {
+  Pair pair;
+  const u32 all = pair.a_pair->room();
+  for (u32 i = 0; i < all; ++i)
+    ASSERT_EQ(pair.a_pair->post({.id = i,
+                                 .opcode = WrOpcode::write,
+                                 .flags = kSignaled,
+                                 .remote_address = pair.b.address(0),
+                                 .remote_key = pair.b.keys.remote_key},
+                                std::vector{pair.a.sge(0, 8)}),
+              0);
+  ASSERT_EQ(pair.a_pair->room(), 0U);
+  u32 room = 0;
+  pair.a.on_completion = [&] { room = pair.a_pair->room(); };
+  pair.a.completions->arm(false);
+  ASSERT_TRUE(pair.run([&] { return pair.a.reports != 0; }));
+  EXPECT_EQ(room, 1U);
+}
+
 }  // namespace
 }  // namespace doorbell::roce::test
