@@ -59,7 +59,8 @@ void check(const Options& o) {
 std::vector<Assignment> environment(const Options& o) {
   std::vector<Assignment> all;
   const fs::path folder = verbs_folder();
-  prepend(all, "LD_LIBRARY_PATH", folder.string(), ':');
+  const bool mlx5 = o.text("rings") == "mlx5";
+  prepend(all, "LD_LIBRARY_PATH", (mlx5 ? (folder / "mlx5").string() + ':' : "") + folder.string(), ':');
   prepend(all, "LD_PRELOAD", (folder / kPreload).string(), ':');
   all.push_back({dropin::kDevicesVariable, std::to_string(o.integer("devices"))});
   all.push_back({dropin::kAddressVariable, o.text("address")});
@@ -156,6 +157,13 @@ Command run_command() {
            .choices = {"auto", "256", "512", "1024", "2048", "4096"},
            .help =
                "the port's active MTU in bytes; auto: the largest that the address's interface has room for"})
+      .add(
+          {.name = "rings",
+           .default_text = "none",
+           .choices = {"none", "mlx5"},
+           .help =
+               "for programs that write WQEs and ring doorbells themselves: mlx5dv_init_obj hands out rings in "
+               "ConnectX's format, which a thread of the NIC polls"})
       .group("Faults")
       .add({.name = "fault",
             .aliases = {"faults"},
@@ -194,6 +202,9 @@ Command run_command() {
       {.command =
            "doorbell run rdma --fault drop=0.01,reorder=0.01 --seed 7 -- ibv_rc_pingpong -d doorbell0 -g 0 -c",
        .text = "Does it hang on loss? pingpong -c checks its data.",
+       .needs = Needs::program},
+      {.command = "doorbell run rdma --rings mlx5 -- doorbell rdma --provider mlx5 --device doorbell0",
+       .text = "Drive the NIC through rings in ConnectX's format.",
        .needs = Needs::program},
       {.command = "eval \"$(doorbell run rdma --print-environment)\"",
        .text = "For all programs that this shell starts.",

@@ -72,7 +72,8 @@ Adapter::Adapter(std::unique_ptr<roce::Carrier> carrier, u32 device, u32 mtu, ro
       self_(carrier->self()),
       carrier_(std::move(carrier)),
       nic_(roce::Nic::make(*carrier_, std::move(listener))),
-      attendant_(std::make_unique<roce::Attendant>(*nic_, *carrier_)) {}
+      attendant_(std::make_unique<roce::Attendant>(*nic_, *carrier_)),
+      rings_(*nic_) {}
 
 void Adapter::leave_to_parent() {
   carrier_->leave_to_parent();

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "rdma/dropin/ring_service.hpp"
 #include "rdma/dropin/settings.hpp"
 #include "rdma/roce/attendant.hpp"
 #include "rdma/roce/carrier.hpp"
@@ -30,6 +31,8 @@ class Adapter {
 
   [[nodiscard]] roce::Nic& nic() const { return *nic_; }
   [[nodiscard]] roce::Attendant& attendant() const { return *attendant_; }
+  /// What serves rings that programs write themselves.
+  [[nodiscard]] RingService& rings() { return rings_; }
   [[nodiscard]] roce::CarrierCounters carrier_counters() const { return carrier_->counters(); }
   [[nodiscard]] roce::Endpoint self() const { return self_; }
   [[nodiscard]] u32 device() const { return device_; }
@@ -45,10 +48,11 @@ class Adapter {
   u32 device_, mtu_;
   roce::Endpoint self_;
   std::atomic<u32> handles_{1};
-  // In this order: the thread ends first.
+  // In this order: the threads end first.
   std::unique_ptr<roce::Carrier> carrier_;
   std::unique_ptr<roce::Nic> nic_;
   std::unique_ptr<roce::Attendant> attendant_;
+  RingService rings_;
 };
 
 }  // namespace doorbell::dropin

@@ -248,6 +248,7 @@ DOORBELL_VERBS int ibv_destroy_cq(ibv_cq* base) {
     const std::lock_guard lock(context.mutex);
     context.completion_queues.erase(&cq);
   }
+  if (!context.dead) context.adapter->rings().forget(*cq.queue);
   // Afterwards nothing tells of it any more, so what is forgotten now stays forgotten.
   cq.queue.reset();
   u32 taken = 0;

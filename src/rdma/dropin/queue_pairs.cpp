@@ -198,6 +198,7 @@ int modify(Qp& qp, const ibv_qp_attr& a, int mask) {
   if (const int error = qp.queue->modify(to, static_cast<u32>(mask & ~kOwn))) return error;
   remember_attributes(qp.attributes, a, mask);
   if ((mask & IBV_QP_STATE) != 0) qp.plain()->state = a.qp_state;
+  if ((mask & IBV_QP_STATE) != 0 && a.qp_state == IBV_QPS_RESET) context.adapter->rings().reset(*qp.queue);
   return 0;
 }
 
@@ -245,6 +246,7 @@ DOORBELL_VERBS int ibv_destroy_qp(ibv_qp* base) {
     context.queue_pairs.erase(&qp);
   }
   if (qp.queue != nullptr) {
+    if (!context.dead) context.adapter->rings().forget(*qp.queue);
     // What the peer waits for leaves first: an acknowledgement that is not sent is a time-out there.
     (void)context.nic->progress_waiting();
     remember(qp, *context.adapter);
