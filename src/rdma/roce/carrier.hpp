@@ -78,6 +78,10 @@ struct Arrival {
   std::span<const u8> bytes;
 };
 
+/// What can happen to a packet on the wire, where faults are injected (wire_faults.hpp).
+enum class WireFault : u8 { drop, corrupt, duplicate, reorder, delay };
+inline constexpr std::size_t kWireFaults = 5;
+
 /// What the carriers of a NIC did. Read by any thread at any time.
 struct CarrierCounters {
   u64 packets_sent = 0, packets_received = 0;
@@ -87,8 +91,8 @@ struct CarrierCounters {
   u64 unsent = 0;     ///< lost at this end: nobody listens, or the network refuses
   u64 untraced = 0;   ///< missing in the trace: its file could not be written
   u64 rings_opened = 0, rings_accepted = 0, rings_refused = 0, rings_closed = 0;
-  u64 wakes = 0;   ///< of sleeping peers
-  u64 faults = 0;  ///< injected
+  u64 wakes = 0;                 ///< of sleeping peers
+  u64 faults[kWireFaults] = {};  ///< injected, by WireFault
 };
 
 /// All ways of one NIC. Its calls are made by whoever has the engine, but for what says otherwise.

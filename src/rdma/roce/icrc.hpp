@@ -29,7 +29,7 @@ inline constexpr std::size_t kOuterHeaders = 28;
 
 /// The IPv4 identification for which `stored` is the ICRC of `bytes`, if there is one; `guess` is tried
 /// first. The kernel shows no socket which one a packet had: soft-RoCE counts it, and so does segmentation.
-/// Of the 32 bits 16 are left that tell a damaged packet.
+/// Of the 32 bits 16 are left that tell a damaged packet, unless the caller knows which ones can be.
 [[nodiscard]] std::optional<u16> identification_of(const Route& route, std::span<const u8> bytes, u32 stored,
                                                    u16 guess = 0);
 

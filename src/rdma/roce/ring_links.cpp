@@ -294,10 +294,10 @@ void RingLinks::wake(const ListedDescriptor& socket) {
 }
 
 void RingLinks::close(Incoming& ring, bool read_to_end) {
+  if (!ring.closed()) counts_.closed.add();
   ring.socket.reset();
   ring.read_to_end = ring.read_to_end || read_to_end;
   any_closed_ = true;
-  counts_.closed.add();
 }
 
 void RingLinks::forget() {

@@ -50,6 +50,7 @@ class UdpSocket {
   static constexpr std::size_t kLongest = 65536;  ///< bytes of a datagram, with what the kernel has joined
 
   struct Group;
+  [[nodiscard]] bool plausible(Endpoint source, u16 identification);
   void split(Endpoint source, const u8* data, std::size_t bytes, std::size_t segment,
              std::vector<Arrival>& into);
 
@@ -59,6 +60,12 @@ class UdpSocket {
   Trace* trace_;
   Options options_;
   std::unique_ptr<u8[]> buffers_;
+  /// Of sources that count the identification, the last one; by a hash of the source.
+  struct Counting {
+    Endpoint source;
+    u16 last = 0;
+  };
+  std::array<Counting, 64> counting_{};
 };
 
 }  // namespace doorbell::roce

@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "rdma/roce/damage.hpp"
+#include "rdma/roce/faulty_carrier.hpp"
 #include "rdma/roce/icrc.hpp"
 #include "rdma/roce/names.hpp"
 #include "system/clock.hpp"
@@ -60,7 +61,11 @@ u64 key_of(Endpoint e) {
 }  // namespace
 
 std::unique_ptr<Carrier> make_carrier(const CarrierOptions& options) {
-  return std::make_unique<WireCarrier>(WireCarrier::Options{options});
+  const WireFaults faults = parse_wire_faults(options.faults);
+  if (!faults.any()) return std::make_unique<WireCarrier>(WireCarrier::Options{options});
+  return std::make_unique<FaultyCarrier>(
+      std::make_unique<WireCarrier>(WireCarrier::Options{options, faults.of(WireFault::corrupt) > 0}), faults,
+      options.seed, options.fault_log);
 }
 
 WireCarrier::WireCarrier(const Options& options) : options_(options), self_(options.self) {
@@ -208,7 +213,7 @@ CarrierCounters WireCarrier::counters() const {
 }
 
 bool WirePath::refill(std::size_t bytes) {
-  if (bytes > record_bytes(kMostPacket)) return false;
+  if (bytes > 4 * record_bytes(kMostPacket)) return false;
   if (!listed_) {
     listed_ = true;
     carrier_.unflushed_.push_back(this);

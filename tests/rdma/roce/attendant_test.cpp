@@ -9,7 +9,7 @@
 
 #include <random>
 
-#include "rdma/roce/packet_nic.hpp"
+#include "packet_nic.hpp"
 
 namespace doorbell::roce {
 namespace {

@@ -4,7 +4,7 @@
 // Packets between two NICs' carriers, over both ways.
 #include <doorbell/error.hpp>
 
-#include "rdma/roce/carrier_rig.hpp"
+#include "carrier_rig.hpp"
 
 namespace doorbell::roce {
 namespace {
