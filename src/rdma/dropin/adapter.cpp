@@ -50,6 +50,8 @@ std::shared_ptr<Adapter> Adapter::make(const Settings& settings, u32 device, roc
       options.kind = kind_of(settings.carrier);
       options.trace = trace_of(settings, device);
       options.name = "doorbell" + std::to_string(device);
+      options.faults = settings.faults;
+      options.seed = settings.seed;
       std::unique_ptr<roce::Carrier> carrier = roce::make_carrier(options);
       const u32 largest = carrier->largest_mtu();
       if (settings.mtu > largest) {
