@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The doorbell authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Between the drop-in libmlx5 and the drop-in libibverbs, which is the one with the NIC. */
+/* Between the drop-in libibverbs, which is the one with the NIC, and the drop-in libmlx5 and librdmacm. */
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -33,6 +33,8 @@ int doorbell_verbs_owns(struct ibv_device* device);
  * errno value. */
 int doorbell_verbs_queue_rings(struct ibv_qp* qp, struct doorbell_queue_rings* into);
 int doorbell_verbs_completion_ring(struct ibv_cq* cq, struct doorbell_completion_ring* into);
+/* ibv_create_qp for queue pair 1, of which a device has one in each process: NULL and EBUSY for a second. */
+struct ibv_qp* doorbell_verbs_management_queue(struct ibv_pd* pd, struct ibv_qp_init_attr* attributes);
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "rdma/dropin/devices.hpp"
+#include "rdma/dropin/hand_out.h"
 #include "rdma/dropin/report.hpp"
 
 namespace doorbell::dropin {
@@ -62,7 +63,7 @@ int check_sizes(const ibv_qp_cap& sizes, const roce::Limits& limits) {
 }
 
 ibv_qp* make_queue_pair(ibv_context* base, ibv_pd* pd, ibv_qp_init_attr& attributes, u64 operations,
-                        bool extended) {
+                        bool extended, bool management = false) {
   Context& context = of(base);
   if (context.dead) return refused(EIO);
   Kind kind{};
@@ -88,7 +89,8 @@ ibv_qp* make_queue_pair(ibv_context* base, ibv_pd* pd, ibv_qp_init_attr& attribu
       .send_sges = sizes.max_send_sge,
       .receive_sges = sizes.max_recv_sge,
       .inline_bytes = sizes.max_inline_data,
-      .signal_all = attributes.sq_sig_all != 0};
+      .signal_all = attributes.sq_sig_all != 0,
+      .management = management};
   if (const int error = context.nic->make_queue_pair(options, qp->queue)) return refused(error);
   qp->queue->owner = qp.get();
   qp->made = attributes;
@@ -216,6 +218,10 @@ using doorbell::u32;
 
 DOORBELL_VERBS ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   return make_queue_pair(pd->context, pd, *attributes, 0, false);
+}
+
+DOORBELL_VERBS ibv_qp* doorbell_verbs_management_queue(ibv_pd* pd, ibv_qp_init_attr* attributes) {
+  return make_queue_pair(pd->context, pd, *attributes, 0, false, true);
 }
 
 DOORBELL_VERBS ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* base) {

@@ -97,7 +97,8 @@ void NicEngine::forget(ModelledQueuePair& queue_pair) {
   take_rung();
   std::erase(active_, &queue_pair);
   std::erase(timed_, &queue_pair);
-  table_[queue_pair.number() & (table_.size() - 1)] = nullptr;
+  if (&queue_pair == management_) management_ = nullptr;
+  else table_[queue_pair.number() & (table_.size() - 1)] = nullptr;
   --queue_pairs_;
   add(counters_, queue_pair.counted());
 }
@@ -191,13 +192,15 @@ Errno NicEngine::make_queue_pair(const QueuePairOptions& o, std::unique_ptr<Queu
   if (o.send_completions == nullptr || o.receive_completions == nullptr ||
       o.send_requests > limits_.requests || receives > limits_.requests || o.send_sges > limits_.sges ||
       o.receive_sges > limits_.sges || o.send_sges > kMostSges || o.receive_sges > kMostSges ||
-      o.inline_bytes > limits_.inline_bytes)
+      o.inline_bytes > limits_.inline_bytes || (o.management && o.service != Service::ud))
     return EINVAL;
   const auto lock = engine();
   if (queue_pairs_ >= limits_.queue_pairs) return ENOMEM;
+  if (o.management && management_ != nullptr) return EBUSY;
   if (queue_pairs_ * 2 >= table_.size()) grow();
-  auto made = std::make_unique<ModelledQueuePair>(*this, o, free_number());
-  table_[made->number() & (table_.size() - 1)] = made.get();
+  auto made = std::make_unique<ModelledQueuePair>(*this, o, o.management ? kManagement : free_number());
+  if (o.management) management_ = made.get();
+  else table_[made->number() & (table_.size() - 1)] = made.get();
   ++queue_pairs_;
   // No round allocates.
   for (auto* list : {&active_, &turn_, &timed_}) list->reserve(table_.size());
@@ -257,6 +260,7 @@ Counters NicEngine::counters() const {
   Counters all = counters_;
   for (const ModelledQueuePair* queue_pair : table_)
     if (queue_pair != nullptr) add(all, queue_pair->counted());
+  if (management_ != nullptr) add(all, management_->counted());
   return all;
 }
 

@@ -59,7 +59,8 @@ class NicEngine final : public Nic {
   void set_due();
   [[nodiscard]] ModelledQueuePair* find(u32 number) const {
     ModelledQueuePair* found = table_[number & (table_.size() - 1)];
-    return found != nullptr && found->number() == number ? found : nullptr;
+    if (found != nullptr && found->number() == number) return found;
+    return number == kManagement ? management_ : nullptr;
   }
   u32 free_number();
   void grow();
@@ -74,7 +75,9 @@ class NicEngine final : public Nic {
   mutable EngineLock engine_;
   std::atomic<u64> next_due_ns_{~u64{0}};
 
-  std::vector<ModelledQueuePair*> table_;  ///< by the low bits of the number; a power of two
+  static constexpr u32 kManagement = 1;
+  ModelledQueuePair* management_ = nullptr;  ///< has no place in the table, which is for numbers in a row
+  std::vector<ModelledQueuePair*> table_;    ///< by the low bits of the number; a power of two
   u32 queue_pairs_ = 0;
   u32 next_number_;
   std::atomic<u32> completion_queues_{0}, shared_receives_{0};

@@ -110,6 +110,7 @@ struct QueuePairOptions {
   SharedReceiveQueue* shared_receives = nullptr;
   u32 send_requests = 1, receive_requests = 1, send_sges = 1, receive_sges = 1, inline_bytes = 0;
   bool signal_all = false;
+  bool management = false;  ///< queue pair 1, of which a NIC has one; UD
 };
 
 /// What modify() sets; as ibv_qp_attr, by the bits of ibv_qp_attr_mask.
