@@ -15,10 +15,12 @@ RUN = [DOORBELL, "run", "rdma", "--rings", "mlx5", "--"]
 RDMA = [DOORBELL, "rdma", "--provider", "mlx5", "--device", "doorbell0"]
 ONE_SIDED = ("write", "write-imm", "read", "send", "send-imm")
 
+
 def setUpModule():
     folder = Path(DOORBELL).resolve().parent
     if not any((folder / place / "libibverbs.so.1").exists() for place in ("../lib/verbs", "../lib/doorbell/verbs")):
         raise unittest.SkipTest("no drop-in libibverbs beside this program")
+
 
 class Rings(harness.WithFolder):
     command = [*RUN, *RDMA]
@@ -56,6 +58,7 @@ class Rings(harness.WithFolder):
                     self.assertEqual(listener.returncode, 0, err)
                 finally:
                     listener.kill()
+
 
 if __name__ == "__main__":
     unittest.main()
