@@ -3,7 +3,6 @@
 
 // Completion queues, completion channels, and the events of both kinds.
 #include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <ctime>
@@ -29,7 +28,7 @@ int poll_completions(ibv_cq* base, int most, ibv_wc* into) {
     taken += got;
     if (got == wanted) continue;
     if (taken != 0 || progressed) break;
-    look(cq);
+    (void)cq.attendant->on_empty_poll();
     progressed = true;
   }
   return taken;
@@ -113,15 +112,6 @@ void wait_for_acknowledgement(pthread_mutex_t& mutex, pthread_cond_t& condition,
     }
   }
   ::pthread_mutex_unlock(&mutex);
-}
-
-void look(Cq& cq) {
-  // A few microseconds of spinning; what comes sooner is not delayed by a system call.
-  constexpr u32 kPatience = 100;
-  const u32 empties = cq.empties.load(std::memory_order_relaxed);
-  const bool did = cq.attendant->on_empty_poll();
-  cq.empties.store(did ? 0 : empties + 1, std::memory_order_relaxed);
-  if (!did && empties >= kPatience) ::sched_yield();
 }
 
 void set_completion_operations(Context& context) {

@@ -100,7 +100,6 @@ struct Cq {
   roce::Attendant* attendant = nullptr;
   std::unique_ptr<roce::CompletionQueue> queue;
   std::atomic<u32> users{0};
-  std::atomic<u32> empties{0};  ///< looks in vain, one after the other
   Channel* channel = nullptr;
   Pd* parent = nullptr;      ///< the parent domain that it was made with
   u32 events_taken = 0;      ///< of the channel; under its mutex
@@ -191,9 +190,6 @@ inline void to_wc(const roce::Completion& from, ibv_wc* into) {
   return users.load(std::memory_order_acquire) != 0 ? EBUSY : 0;
 }
 
-/// After a queue was found empty: moves packets. A program that spins in vain lets others run, because what
-/// it waits for may need its processor; on a busy machine that is ten times as fast.
-void look(Cq& cq);
 /// Fills the extended functions of a completion queue; extended_completions.cpp.
 void set_extended_polling(Cq& cq, u64 wc_flags);
 /// Fills the functions of wr_start and so on; extended_posting.cpp.
