@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 
@@ -30,6 +31,12 @@ u64 usual_spin_ns() {
   cpu_set_t own;
   const int processors = sched_getaffinity(0, sizeof own, &own) == 0 ? CPU_COUNT(&own) : 1024;
   return processors <= 2 ? 2'000 : processors <= 4 ? 20'000 : 50'000;
+}
+
+timespec left(u64 until_ns, u64 now_ns) {
+  const u64 ns = until_ns - now_ns;
+  return {.tv_sec = static_cast<time_t>(ns / 1'000'000'000),
+          .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
 }
 
 /// No signal reaches a thread that is made meanwhile: a handler of the program's would not expect it.
@@ -58,6 +65,7 @@ Attendant::Attendant(Nic& nic, Carrier& carrier, const Options& options)
   if (kicks_.get() < 0)
     throw Error("a NIC's thread", std::string("no event descriptor: ") + std::strerror(errno),
                 "raise the limit of open files (ulimit -n)");
+  carrier_.add_to_descriptor(kicks_.get());
   const SignalsBlocked blocked;
   thread_ = make_thread("a NIC's thread", [this] { run(); });
 }
@@ -69,6 +77,7 @@ Attendant::~Attendant() {
 }
 
 void Attendant::kick() {
+  kicked_.store(true, std::memory_order_release);
   const u64 one = 1;
   // It fails when there are 2^64 - 2 of them already, which wake as well.
   static_cast<void>(!write(kicks_.get(), &one, sizeof one));
@@ -121,7 +130,7 @@ Attendant::Woken Attendant::sleep() {
     // Between this thread's deadline and the look at the NIC's; see keep_deadlines().
     std::atomic_thread_fence(std::memory_order_seq_cst);
     due = std::min(due, nic_.next_due_ns());
-    by = wait(due, true);
+    by = wait_for_packets(due);
     asleep_until_ns_.store(0, std::memory_order_relaxed);
   }
   carrier_.woken();
@@ -137,7 +146,7 @@ void Attendant::trust() {
   do {
     ++looks;
     poll = last_poll_ns_.load(std::memory_order_relaxed);
-  } while (wait(wall_ns() + kTrustNs, false) == Woken::time &&
+  } while (wait_for_kick(wall_ns() + kTrustNs) == Woken::time &&
            (program_polls(wall_ns()) ||
             (last_poll_ns_.load(std::memory_order_relaxed) != poll && !nic_.progress())));
   trusting_.store(false, std::memory_order_relaxed);
@@ -145,22 +154,35 @@ void Attendant::trust() {
   proof_needed_ = looks > 10 ? kLeastProof : std::min(2 * proof_needed_, kMostProof);
 }
 
-Attendant::Woken Attendant::wait(u64 until_ns, bool for_packets) {
+Attendant::Woken Attendant::wait_for_packets(u64 until_ns) {
   const u64 now = wall_ns();
-  // A carrier that cannot wake is looked at.
-  if (for_packets && carrier_.descriptor() < 0) until_ns = std::min(until_ns, now + kTrustNs);
   if (until_ns <= now) return Woken::time;
-  const u64 left = until_ns - now;
-  const timespec time{.tv_sec = static_cast<time_t>(left / 1'000'000'000),
-                      .tv_nsec = static_cast<long>(left % 1'000'000'000)};
-  std::array<pollfd, 2> files{pollfd{kicks_.get(), POLLIN, 0},
-                              pollfd{for_packets ? carrier_.descriptor() : -1, POLLIN, 0}};
-  const int n = ppoll(files.data(), files.size(), until_ns == kNever ? nullptr : &time, nullptr);
+  // A carrier that cannot wake is looked at.
+  if (carrier_.descriptor() < 0) return wait_for_kick(std::min(until_ns, now + kTrustNs));
+  const timespec time = left(until_ns, now);
+  const timespec* const limit = until_ns == kNever ? nullptr : &time;
+  std::array<epoll_event, 4> events;
+  int n = epoll_pwait2(carrier_.descriptor(), events.data(), events.size(), limit, nullptr);
+  if (n < 0 && (errno == ENOSYS || errno == EPERM)) {  // Linux before 5.11, or a filter of that age
+    pollfd file{carrier_.descriptor(), POLLIN, 0};
+    n = ppoll(&file, 1, limit, nullptr);
+  }
   wakes_.fetch_add(1, std::memory_order_relaxed);
-  if (n <= 0) return Woken::time;
+  if (take_kick()) return Woken::kick;
+  return n > 0 ? Woken::packets : Woken::time;
+}
+
+Attendant::Woken Attendant::wait_for_kick(u64 until_ns) {
   u64 kicks = 0;
-  if (files[0].revents != 0 && read(kicks_.get(), &kicks, sizeof kicks) > 0) return Woken::kick;
-  return Woken::packets;
+  static_cast<void>(!read(kicks_.get(), &kicks, sizeof kicks));
+  const u64 now = wall_ns();
+  if (until_ns > now && !kicked_.load(std::memory_order_relaxed)) {
+    const timespec time = left(until_ns, now);
+    pollfd file{kicks_.get(), POLLIN, 0};
+    ppoll(&file, 1, &time, nullptr);
+    wakes_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return take_kick() ? Woken::kick : Woken::time;
 }
 
 }  // namespace doorbell::roce

@@ -79,11 +79,13 @@ class Attendant {
     return now_ns - last_poll_ns_.load(std::memory_order_relaxed) < kPollingNs;
   }
   enum class Woken : u8 { time, packets, kick };
+  [[nodiscard]] bool take_kick() { return kicked_.exchange(false, std::memory_order_acquire); }
   void run();
   void serve();
   Woken sleep();
   void trust();
-  Woken wait(u64 until_ns, bool for_packets);
+  Woken wait_for_packets(u64 until_ns);
+  Woken wait_for_kick(u64 until_ns);
 
   Nic& nic_;
   Carrier& carrier_;
@@ -92,7 +94,7 @@ class Attendant {
   u32 proof_needed_ = kLeastProof;
   alignas(64) std::atomic<u64> last_poll_ns_ = 0;     ///< written by the program
   alignas(64) std::atomic<u64> asleep_until_ns_ = 0;  ///< written by the thread; 0: it is awake, or trusts
-  std::atomic<bool> trusting_ = false, stop_ = false;
+  std::atomic<bool> trusting_ = false, kicked_ = false, stop_ = false;
   std::atomic<u64> wakes_ = 0, trusts_ = 0;
   std::thread thread_;
 };

@@ -118,11 +118,14 @@ class Carrier {
   [[nodiscard]] virtual u32 largest_mtu() const { return 4096; }
 
   // For a thread that sleeps. Any thread may call these.
-  /// A descriptor that poll() reports as readable when the next round may find something, provided that
-  /// arm() and then a round of the engine came before; -1: there is none, the thread looks from time to time.
+  /// An epoll descriptor with an event when the next round may find something, provided that arm() and then a
+  /// round of the engine came before; -1: there is none, the thread looks from time to time.
   [[nodiscard]] virtual int descriptor() const { return -1; }
+  /// Has each write to the eventfd `fd` be an event of descriptor(), too. Set-up only.
+  virtual void add_to_descriptor(int fd) { static_cast<void>(fd); }
   /// From the next receive() on, peers wake who sleeps on descriptor(); without it they may not, which
-  /// spares them a system call a flush while a program polls.
+  /// spares them a system call a flush while a program polls. Who finds no room() in a path is woken anyway
+  /// when there is some.
   virtual void arm() {}
   /// Who slept is awake: the next receive() looks at everything.
   virtual void woken() {}

@@ -65,6 +65,7 @@ class FaultyCarrier final : public Carrier {
   [[nodiscard]] u64 next_due_ns() const override { return next_due_ns_; }
   [[nodiscard]] u32 largest_mtu() const override { return below_->largest_mtu(); }
   [[nodiscard]] int descriptor() const override { return below_->descriptor(); }
+  void add_to_descriptor(int fd) override { below_->add_to_descriptor(fd); }
   void arm() override { below_->arm(); }
   void woken() override { below_->woken(); }
   [[nodiscard]] CarrierCounters counters() const override;

@@ -6,6 +6,7 @@
 #include <doorbell/error.hpp>
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "rdma/roce/names.hpp"
 #include "system/clock.hpp"
@@ -24,7 +26,7 @@ namespace doorbell::roce {
 
 namespace {
 
-constexpr u64 kListener = 0, kWatched = 1;
+constexpr u64 kListener = 0, kWatched = 1, kOther = 2;
 constexpr int kAcceptedAtOnce = 64;
 
 struct Name {
@@ -46,6 +48,23 @@ bool of_this_user(int socket) {
   ucred other{};
   socklen_t size = sizeof other;
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == geteuid();
+}
+
+constexpr u32 kReadable = EPOLLIN | EPOLLRDHUP;
+
+bool add_to_epoll(int epoll, int fd, u64 id, u32 events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = id;
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+/// Only an eventfd goes into epoll, which asks a file whether it is readable: others may be slow to say so.
+bool is_eventfd(int fd) {
+  std::array<char, 64> target{};
+  const std::string name = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t n = readlink(name.c_str(), target.data(), target.size());
+  return n > 0 && std::string_view(target.data(), static_cast<std::size_t>(n)) == "anon_inode:[eventfd]";
 }
 
 }  // namespace
@@ -74,19 +93,28 @@ ListedDescriptor::ListedDescriptor(Descriptor fd, OpenDescriptors& list) : fd_(s
 }
 
 ListedDescriptor::ListedDescriptor(ListedDescriptor&& other) noexcept
-    : fd_(std::move(other.fd_)), list_(other.list_) {}
+    : fd_(std::move(other.fd_)), epoll_(other.epoll_), list_(other.list_) {}
 
 ListedDescriptor& ListedDescriptor::operator=(ListedDescriptor&& other) noexcept {
   if (this != &other) {
     reset();
     fd_ = std::move(other.fd_);
+    epoll_ = other.epoll_;
     list_ = other.list_;
   }
   return *this;
 }
 
+bool ListedDescriptor::watch(int epoll, u64 id, u32 events) {
+  if (!add_to_epoll(epoll, fd_.get(), id, events)) return false;
+  epoll_ = epoll;
+  return true;
+}
+
 void ListedDescriptor::reset() {
   if (fd_.get() < 0) return;
+  if (epoll_ >= 0) epoll_ctl(epoll_, EPOLL_CTL_DEL, fd_.get(), nullptr);
+  epoll_ = -1;
   list_->remove(fd_.get());
   fd_.reset();
 }
@@ -107,22 +135,22 @@ RingLinks::RingLinks(const Options& options, OpenDescriptors& descriptors)
                 "raise the limit of open files (ulimit -n)");
   const Name name(options.self);
   if (bind(listener_.get(), name.get(), name.size) != 0 || listen(listener_.get(), 128) != 0 ||
-      !add_to_epoll(listener_.get(), kListener))
+      !listener_.watch(epoll_.get(), kListener, kReadable))
     throw Error(what,
                 errno == EADDRINUSE ? std::string("another NIC of doorbell has it")
                                     : std::string("no local socket: ") + std::strerror(errno),
                 "choose another address or port");
 }
 
-bool RingLinks::add_to_epoll(int fd, u64 id) {
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLRDHUP;
-  event.data.u64 = id;
-  return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+void RingLinks::watch(int fd) {
+  if (!add_to_epoll(epoll_.get(), fd, kWatched, kReadable))
+    throw Error("a NIC's socket", std::strerror(errno));
 }
 
-void RingLinks::watch(int fd) {
-  if (!add_to_epoll(fd, kWatched)) throw Error("a NIC's socket", std::strerror(errno));
+void RingLinks::watch_also(int fd) {
+  // An eventfd that reports each write need not be read.
+  if (!add_to_epoll(epoll_.get(), fd, kOther, EPOLLIN | EPOLLET))
+    throw Error("a NIC's thread", std::strerror(errno));
 }
 
 void RingLinks::watch_writable(int fd, bool on) {
@@ -146,10 +174,10 @@ void RingLinks::look(bool asleep) {
       watched_readable_ = true;
       continue;
     }
+    if (id == kOther) continue;
     for (const auto& ring : incoming_) {
-      if (ring->id != id || ring->closed()) continue;
-      if (!drain(ring->socket)) close(*ring, false);
-      if (asleep) ring->reader.ask_for_wake();
+      if (ring->id == (id | 1) - 1 && asleep) ring->reader.ask_for_wake();
+      if (ring->id == id && !ring->closed() && !drain(ring->socket)) close(*ring, false);
     }
     for (const auto& ring : outgoing_)
       if (ring->id == id && !ring->gone && !drain(ring->socket)) {
@@ -185,8 +213,9 @@ void RingLinks::accept_all() {
       continue;
     }
     ListedDescriptor listed(std::move(socket), descriptors_);
-    const u64 id = next_id_++;
-    if (listed.get() < 0 || !add_to_epoll(listed.get(), id)) {
+    const u64 id = next_id_;
+    next_id_ += 2;
+    if (listed.get() < 0 || !listed.watch(epoll_.get(), id, kReadable)) {
       counts_.refused.add();
       continue;
     }
@@ -222,13 +251,16 @@ RingLinks::Hello RingLinks::take_hello(Pending& pending) {
   const Endpoint source{.address = hello.source_address, .port = hello.source_port};
   const Endpoint destination{.address = hello.destination_address, .port = hello.destination_port};
   RingMemory memory;
-  if (n != sizeof hello || count != 1 || (m.msg_flags & MSG_CTRUNC) != 0 ||
+  if (n != sizeof hello || count != 2 || (m.msg_flags & MSG_CTRUNC) != 0 ||
       hello.magic != RingHello::kMagic || hello.version != RingHello{}.version ||
       destination != options_.self || source.address == 0 || incoming_.size() >= kMostIncoming ||
-      !memory.adopt(files[0], hello.ring_bytes))
+      !memory.adopt(files[0], hello.ring_bytes) || !is_eventfd(files[1].get()))
     return Hello::refused;
+  ListedDescriptor wakes(std::move(files[1]), descriptors_);
+  if (wakes.get() < 0 || !wakes.watch(epoll_.get(), pending.id + 1, EPOLLIN | EPOLLET)) return Hello::refused;
   incoming_.push_back(std::make_unique<Incoming>(Incoming{.id = pending.id,
                                                           .socket = std::move(pending.socket),
+                                                          .wakes = std::move(wakes),
                                                           .source = source,
                                                           .icrc = hello.icrc == 1,
                                                           .reader = RingReader(std::move(memory))}));
@@ -257,7 +289,8 @@ RingLinks::Outgoing* RingLinks::connect(Endpoint peer) {
     return nullptr;
   RingMemory memory;
   Descriptor file;
-  if (!memory.make(options_.ring_bytes, file)) return nullptr;
+  ListedDescriptor wakes(Descriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), descriptors_);
+  if (wakes.get() < 0 || !memory.make(options_.ring_bytes, file)) return nullptr;
   RingHello hello{.icrc = options_.icrc ? 1U : 0U,
                   .ring_bytes = options_.ring_bytes,
                   .source_address = options_.self.address,
@@ -268,15 +301,18 @@ RingLinks::Outgoing* RingLinks::connect(Endpoint peer) {
   msghdr m{};
   m.msg_iov = &piece;
   m.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<u8, CMSG_SPACE(sizeof(int))> room{};
-  const std::array<int, 1> files{file.get()};
+  alignas(cmsghdr) std::array<u8, CMSG_SPACE(2 * sizeof(int))> room{};
+  const std::array<int, 2> files{file.get(), wakes.get()};
   pass_files(m, files, room);
-  const u64 id = next_id_++;
+  const u64 id = next_id_;
+  next_id_ += 2;
   if (sendmsg(socket.get(), &m, MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof hello ||
-      !add_to_epoll(socket.get(), id))
+      !socket.watch(epoll_.get(), id, kReadable))
     return nullptr;
-  outgoing_.push_back(std::make_unique<Outgoing>(
-      Outgoing{.id = id, .socket = std::move(socket), .writer = RingWriter(std::move(memory))}));
+  outgoing_.push_back(std::make_unique<Outgoing>(Outgoing{.id = id,
+                                                          .socket = std::move(socket),
+                                                          .wakes = std::move(wakes),
+                                                          .writer = RingWriter(std::move(memory))}));
   counts_.opened.add();
   return outgoing_.back().get();
 }
@@ -285,17 +321,24 @@ void RingLinks::disconnect(Outgoing& ring) {
   std::erase_if(outgoing_, [&](const auto& r) { return r.get() == &ring; });
 }
 
-void RingLinks::wake(const ListedDescriptor& socket) {
-  if (socket.get() < 0) return;
+void RingLinks::wake_reader(const Outgoing& ring) {
+  const u64 one = 1;
+  static_cast<void>(!write(ring.wakes.get(), &one, sizeof one));
+  counts_.wakes.add();
+}
+
+void RingLinks::wake_writer(const Incoming& ring) {
+  if (ring.closed()) return;
   const u8 byte = 0;
   // A full socket holds enough of them.
-  static_cast<void>(send(socket.get(), &byte, sizeof byte, MSG_DONTWAIT | MSG_NOSIGNAL));
+  static_cast<void>(send(ring.socket.get(), &byte, sizeof byte, MSG_DONTWAIT | MSG_NOSIGNAL));
   counts_.wakes.add();
 }
 
 void RingLinks::close(Incoming& ring, bool read_to_end) {
   if (!ring.closed()) counts_.closed.add();
   ring.socket.reset();
+  ring.wakes.reset();
   ring.read_to_end = ring.read_to_end || read_to_end;
   any_closed_ = true;
 }

@@ -3,8 +3,8 @@
 
 // Rings between the NICs of one host and user, and the sockets that go with them. A NIC listens at a local
 // socket whose abstract name has its address; a writer connects, and sends one message with the memory of its
-// ring. From then on the socket carries single bytes that wake, and its end says that the other side has
-// gone.
+// ring and an eventfd by which it wakes the reader. From then on the socket carries single bytes that wake
+// the writer, and its end says that the other side has gone.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -43,10 +43,11 @@ class OpenDescriptors {
   void close_all();
 
  private:
-  std::array<std::atomic<int>, 2048> plus_one_{};
+  std::array<std::atomic<int>, 4096> plus_one_{};
 };
 
-/// A descriptor that is in OpenDescriptors.
+/// A descriptor that is in OpenDescriptors, and perhaps in an epoll. It leaves both before it is closed:
+/// epoll knows files, which live on where another process has them too.
 class ListedDescriptor {
  public:
   ListedDescriptor() = default;
@@ -55,10 +56,13 @@ class ListedDescriptor {
   ListedDescriptor(ListedDescriptor&& other) noexcept;
   ListedDescriptor& operator=(ListedDescriptor&& other) noexcept;
   [[nodiscard]] int get() const { return fd_.get(); }
+  /// False where the system has no memory for it. `epoll` outlives this.
+  bool watch(int epoll, u64 id, u32 events);
   void reset();
 
  private:
   Descriptor fd_;
+  int epoll_ = -1;
   OpenDescriptors* list_ = nullptr;
 };
 
@@ -82,6 +86,7 @@ class RingLinks {
   struct Incoming {
     u64 id = 0;
     ListedDescriptor socket;  ///< closed when the writer has gone; its ring is read to the end
+    ListedDescriptor wakes;   ///< in epoll alone: whoever gave it may do anything to it
     Endpoint source;
     bool icrc = false;
     RingReader reader;
@@ -91,6 +96,7 @@ class RingLinks {
   struct Outgoing {
     u64 id = 0;
     ListedDescriptor socket;
+    ListedDescriptor wakes;
     RingWriter writer;
     bool gone = false;  ///< the reader has closed its end
   };
@@ -102,7 +108,9 @@ class RingLinks {
   [[nodiscard]] int descriptor() const { return epoll_.get(); }
   /// Has descriptor() report another one, too; it is readable() after a look().
   void watch(int fd);
-  /// Also when it is writable.
+  /// Has descriptor() report each write to the eventfd `fd`.
+  void watch_also(int fd);
+  /// Watches for room to write, too.
   void watch_writable(int fd, bool on);
   [[nodiscard]] bool watched_is_readable() const { return watched_readable_; }
 
@@ -114,8 +122,8 @@ class RingLinks {
   /// lives until disconnect().
   Outgoing* connect(Endpoint peer);
   void disconnect(Outgoing& ring);
-  /// Wakes the other end.
-  void wake(const ListedDescriptor& socket);
+  void wake_reader(const Outgoing& ring);
+  void wake_writer(const Incoming& ring);
 
   /// Rings from others. An entry lives until forget() finds it closed and read to its end.
   [[nodiscard]] std::span<const std::unique_ptr<Incoming>> incoming() const { return incoming_; }
@@ -135,7 +143,6 @@ class RingLinks {
   Hello take_hello(Pending& pending);
   /// False when the other end has closed, or sent what it should not.
   bool drain(const ListedDescriptor& socket);
-  bool add_to_epoll(int fd, u64 id);
 
   Options options_;
   OpenDescriptors& descriptors_;
@@ -143,7 +150,7 @@ class RingLinks {
   std::vector<Pending> pending_;
   std::vector<std::unique_ptr<Incoming>> incoming_;
   std::vector<std::unique_ptr<Outgoing>> outgoing_;
-  u64 next_id_ = 2;
+  u64 next_id_ = 4;  ///< even; the next odd one is the eventfd's
   bool watched_readable_ = false;
   bool any_closed_ = false;
   RingCounts counts_;

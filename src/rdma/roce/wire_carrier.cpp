@@ -129,7 +129,7 @@ void WireCarrier::woken() {
 std::span<const Arrival> WireCarrier::receive() {
   arrivals_.clear();
   for (const auto& ring : links_->incoming())
-    if (ring->reader.release()) links_->wake(ring->socket);
+    if (ring->reader.release()) links_->wake_writer(*ring);
   links_->forget();
 
   const u32 arm = arm_requests_.load(std::memory_order_acquire);
@@ -311,7 +311,7 @@ void WirePath::flush_ring() {
   }
   carrier_.counts_.packets_sent.add(packets);
   carrier_.counts_.flushes.add();
-  if (writer.publish()) carrier_.links_->wake(ring_->socket);
+  if (writer.publish()) carrier_.links_->wake_reader(*ring_);
 }
 
 void WirePath::flush_staged() {

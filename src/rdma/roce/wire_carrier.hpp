@@ -68,6 +68,7 @@ class WireCarrier final : public Carrier {
   [[nodiscard]] u64 next_due_ns() const override { return ~u64{0}; }
   [[nodiscard]] u32 largest_mtu() const override { return largest_mtu_; }
   [[nodiscard]] int descriptor() const override { return links_->descriptor(); }
+  void add_to_descriptor(int fd) override { links_->watch_also(fd); }
   void arm() override;
   void woken() override;
   [[nodiscard]] CarrierCounters counters() const override;

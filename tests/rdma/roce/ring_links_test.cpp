@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -57,6 +58,12 @@ Descriptor ring_file(u64 bytes, RingMemory& memory) {
   return file;
 }
 
+/// An eventfd that all clients share.
+int wakes() {
+  static const Descriptor fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  return fd.get();
+}
+
 RingHello hello_to(Endpoint to) {
   return {.ring_bytes = RingMemory::kLeastBytes,
           .source_address = 0x7F00'0001,
@@ -99,13 +106,16 @@ TEST_F(RoceRingLinks, RefusesHellosThatAreNone) {
     std::vector<int> files;
     std::size_t size = sizeof(RingHello);
   };
-  const std::vector<int> right{file.get()};
+  const std::vector<int> right{file.get(), wakes()};
   const std::vector<Wrong> all = {
       {"no file", [](RingHello&) {}, {}},
-      {"two files", [](RingHello&) {}, {file.get(), file.get()}},
+      {"one file", [](RingHello&) {}, {file.get()}},
+      {"no eventfd", [](RingHello&) {}, {file.get(), file.get()}},
+      {"the wrong order", [](RingHello&) {}, {wakes(), file.get()}},
+      {"three files", [](RingHello&) {}, {file.get(), wakes(), wakes()}},
       {"sixty files", [](RingHello&) {}, std::vector<int>(60, file.get())},
-      {"a device", [](RingHello&) {}, {null.get()}},
-      {"memory that can shrink", [](RingHello&) {}, {unsealed.get()}},
+      {"a device", [](RingHello&) {}, {null.get(), wakes()}},
+      {"memory that can shrink", [](RingHello&) {}, {unsealed.get(), wakes()}},
       {"a short message", [](RingHello&) {}, right, sizeof(RingHello) - 1},
       {"one byte", [](RingHello&) {}, right, 1},
       {"magic", [](RingHello& h) { ++h.magic; }, right},
@@ -160,12 +170,12 @@ TEST_F(RoceRingLinks, AThousandRingsLeaveRoomForOthers) {
   std::vector<Client> clients;
   RingMemory memory;
   const Descriptor file = ring_file(RingMemory::kLeastBytes, memory);
-  const std::vector<int> files{file.get()};
+  const std::vector<int> files{file.get(), wakes()};
   const RingHello hello = hello_to(nic_->self());
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-  if (limit.rlim_cur < 2500) {
-    limit.rlim_cur = std::min<rlim_t>(2500, limit.rlim_max);
+  if (limit.rlim_cur < 4000) {
+    limit.rlim_cur = std::min<rlim_t>(4000, limit.rlim_max);
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   }
   for (int i = 0; i < 1000; ++i) {
@@ -217,7 +227,7 @@ TEST_F(RoceRingLinks, MisbehaviourEndsARing) {
     Client client(nic_->self());
     RingMemory memory;
     const Descriptor file = ring_file(RingMemory::kLeastBytes, memory);
-    ASSERT_TRUE(client.send(&hello, sizeof hello, {file.get()}));
+    ASSERT_TRUE(client.send(&hello, sizeof hello, {file.get(), wakes()}));
     ASSERT_TRUE(eventually([&] {
       receive_nothing();
       return nic_->counters().rings_accepted == i + 1;
@@ -238,7 +248,7 @@ TEST_F(RoceRingLinks, AFloodOfWakesStopsNothing) {
   RingMemory memory;
   const Descriptor file = ring_file(RingMemory::kLeastBytes, memory);
   const RingHello hello = hello_to(nic_->self());
-  ASSERT_TRUE(client.send(&hello, sizeof hello, {file.get()}));
+  ASSERT_TRUE(client.send(&hello, sizeof hello, {file.get(), wakes()}));
   for (int i = 0; i < 20000; ++i) {
     static_cast<void>(client.send("", 1, {file.get()}));
     if (i % 1000 == 0) receive_nothing();
