@@ -17,7 +17,7 @@ class Requester {
   static constexpr u32 kTurn = 64;
   /// Where no acknowledgement is overdue without a reason: on a path that loses nothing, a peer that answers
   /// late is busy, and sending again makes it later. Timeouts are not shorter than this there.
-  static constexpr u64 kPatienceNs = 250'000'000;
+  static constexpr u64 kPatienceNs = 1'000'000'000;
 
   Requester(Connection& connection, SendQueue& queue) : c_(connection), queue_(queue) {}
 

@@ -77,12 +77,14 @@ class Exchange {
     const auto add = [](std::vector<Completion>& all, const std::vector<Completion>& some) {
       all.insert(all.end(), some.begin(), some.end());
     };
-    ASSERT_TRUE(pair.run([&] {
-      add(sent, pair.a.poll());
-      add(received, pair.b.poll());
-      return sent.size() >= messages_.size() && received.size() >= receives.size();
-    })) << sent.size()
-        << " and " << received.size();
+    ASSERT_TRUE(pair.run(
+        [&] {
+          add(sent, pair.a.poll());
+          add(received, pair.b.poll());
+          return sent.size() >= messages_.size() && received.size() >= receives.size();
+        },
+        60'000'000'000))
+        << sent.size() << " and " << received.size();
     // Whatever is under way still comes, and completes nothing twice.
     pair.run_for(20'000'000);
     add(sent, pair.a.poll());
