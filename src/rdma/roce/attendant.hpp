@@ -39,13 +39,17 @@ class Attendant {
   }
   /// After a completion queue was found empty. True when there may be completions now.
   bool on_empty_poll() {
-    last_poll_ns_.store(wall_ns(), std::memory_order_relaxed);
+    const u64 now = wall_ns();
+    // A program that has done something else since has not waited for that long.
+    if (now - last_poll_ns_.load(std::memory_order_relaxed) > kPatienceNs)
+      waits_since_ns_.store(now, std::memory_order_relaxed);
+    last_poll_ns_.store(now, std::memory_order_relaxed);
     const bool did = nic_.progress();
     keep_deadlines();
     // The peer, whose packets are waited for, may have no processor: a program that polls through its time
-    // slice moves a ring's worth of data in one. Where nobody waits for a processor this costs a fraction of a
-    // microsecond.
-    if (!did) std::this_thread::yield();
+    // slice moves a ring's worth of data in one. One that runs answers sooner than that.
+    if (did) waits_since_ns_.store(now, std::memory_order_relaxed);
+    else if (now - waits_since_ns_.load(std::memory_order_relaxed) > kPatienceNs) std::this_thread::yield();
     return did;
   }
   /// The program is about to sleep until a completion comes: it will not poll.
@@ -66,6 +70,8 @@ class Attendant {
  private:
   /// A poll so short ago means that the program is polling.
   static constexpr u64 kPollingNs = 10'000;
+  /// So long a program polls in vain before it lets others run.
+  static constexpr u64 kPatienceNs = 2'000;
   static constexpr u64 kTrustNs = 1'000'000;
   static constexpr u32 kLeastProof = 3, kMostProof = 64;
 
@@ -93,6 +99,7 @@ class Attendant {
   Descriptor kicks_;
   u32 proof_needed_ = kLeastProof;
   alignas(64) std::atomic<u64> last_poll_ns_ = 0;     ///< written by the program
+  std::atomic<u64> waits_since_ns_ = 0;               ///< by the program
   alignas(64) std::atomic<u64> asleep_until_ns_ = 0;  ///< written by the thread; 0: it is awake, or trusts
   std::atomic<bool> trusting_ = false, kicked_ = false, stop_ = false;
   std::atomic<u64> wakes_ = 0, trusts_ = 0;
