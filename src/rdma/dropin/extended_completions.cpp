@@ -66,9 +66,9 @@ void set_extended_polling(Cq& cq, u64 wc_flags) {
   base.read_imm_data = [](ibv_cq_ex* one) -> __be32 { return of_queue(one).current.immediate_or_key; };
   base.read_qp_num = [](ibv_cq_ex* one) { return of_queue(one).current.queue_pair; };
   base.read_src_qp = [](ibv_cq_ex* one) { return of_queue(one).current.source_queue_pair; };
-  // Ethernet has neither LIDs nor service levels.
+  // Ethernet has no LIDs.
   base.read_slid = [](ibv_cq_ex*) { return u32{0}; };
-  base.read_sl = [](ibv_cq_ex*) { return u8{0}; };
+  base.read_sl = [](ibv_cq_ex* one) { return service_level_of(of_queue(one).current); };
   base.read_dlid_path_bits = [](ibv_cq_ex*) { return u8{0}; };
   if ((wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) != 0)
     base.read_completion_ts = [](ibv_cq_ex* one) -> uint64_t { return of_queue(one).current.time_ns; };

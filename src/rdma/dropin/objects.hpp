@@ -168,6 +168,12 @@ void set_receive_operations(Context& context);     // shared_receives.cpp
 /// In their place where a child of fork() has the context: all refuse with EIO.
 void set_dead_operations(Context& context);  // fork.cpp
 
+/// The service level of a completion, which Ethernet does not have. ConnectX has there what a datagram's
+/// header is, and UCX looks there for it: 2 is IPv4.
+inline u8 service_level_of(const roce::Completion& completion) {
+  return (completion.flags & roce::kHasGrh) != 0 ? 2 : 0;
+}
+
 /// One completion as verbs have it.
 inline void to_wc(const roce::Completion& from, ibv_wc* into) {
   into->wr_id = from.id;
@@ -181,7 +187,7 @@ inline void to_wc(const roce::Completion& from, ibv_wc* into) {
   into->wc_flags = from.flags;
   into->pkey_index = 0;
   into->slid = 0;
-  into->sl = 0;
+  into->sl = service_level_of(from);
   into->dlid_path_bits = 0;
 }
 
