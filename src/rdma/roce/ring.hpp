@@ -81,6 +81,8 @@ class RingWriter {
   /// Shows the reader all records. True when it sleeps and wants to be woken.
   [[nodiscard]] bool publish();
   [[nodiscard]] bool has_unpublished() const { return at_ != published_; }
+  /// Whether the reader has ever taken something.
+  [[nodiscard]] bool was_read() const { return memory_.header().tail.load(std::memory_order_relaxed) != 0; }
 
  private:
   RingMemory memory_;

@@ -250,18 +250,17 @@ bool WirePath::connect(u64 now_ns) {
   if (ring_ == nullptr) return false;
   way_ = Way::ring;
   begin_ = at_ = end_ = nullptr;
-  connected_ns_ = now_ns;
   return true;
 }
 
 void WirePath::leave_ring() {
+  // Nothing was taken: the peer has refused the ring, and will again.
+  retry_ns_ = ring_->writer.was_read() ? kRetryNs : std::min(2 * retry_ns_, kLongestRetryNs);
   carrier_.links_->disconnect(*ring_);
   ring_ = nullptr;
   way_ = Way::none;
   begin_ = at_ = end_ = nullptr;
-  const u64 now = wall_ns();
-  retry_ns_ = now - connected_ns_ >= kAcceptedNs ? kRetryNs : std::min(2 * retry_ns_, kLongestRetryNs);
-  retry_at_ns_ = now + retry_ns_;
+  retry_at_ns_ = wall_ns() + retry_ns_;
 }
 
 bool WirePath::refill_ring(std::size_t bytes) {

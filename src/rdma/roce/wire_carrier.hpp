@@ -32,8 +32,6 @@ class WirePath final : public Path {
   enum class Way : u8 { none, ring, udp, nowhere };
   static constexpr std::size_t kStaged = 256 << 10;
   static constexpr u64 kRetryNs = 10'000'000, kLongestRetryNs = 1'000'000'000;
-  /// A ring that ends sooner was refused.
-  static constexpr u64 kAcceptedNs = 1'000'000'000;
 
   friend class WireCarrier;
   void choose();
@@ -50,7 +48,7 @@ class WirePath final : public Path {
   RingLinks::Outgoing* ring_ = nullptr;
   u8* begin_ = nullptr;  ///< ring: what the writer does not know of begins; else: what has not been sent
   std::unique_ptr<u8[]> staged_;
-  u64 retry_at_ns_ = 0, retry_ns_ = kRetryNs, connected_ns_ = 0;
+  u64 retry_at_ns_ = 0, retry_ns_ = kRetryNs;
 };
 
 class WireCarrier final : public Carrier {
