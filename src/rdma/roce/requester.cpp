@@ -199,7 +199,7 @@ Requester::Step Requester::send_read(SendSlot& slot) {
   since_asked_ = 0;
   if (!slot.counted) ++reads_;
   slot.counted = true;
-  slot.requested = packet_ + packets;
+  slot.requested = std::max(slot.requested, packet_ + packets);
   packet_sent(slot, packets, 0);
   return Step::sent;
 }
