@@ -14,8 +14,8 @@ namespace doorbell::roce {
 namespace {
 
 constexpr u64 kNever = ~u64{0};
-/// A path that is full says nothing when it has room again.
-constexpr u64 kLookAgainNs = 20'000;
+/// Who sleeps is woken when a path that was full has room again; this is for a carrier that does not.
+constexpr u64 kLookAgainNs = 1'000'000;
 /// RunningTime counts time between two looks up to a limit; while timers run, looks are closer together.
 constexpr u64 kLongestSleepNs = RunningTime::kMostNs / 5 * 4;
 

@@ -210,13 +210,13 @@ void UdpSocket::receive(std::vector<Arrival>& into) {
   }
 }
 
-/// An identification that was found by the ICRC may be damage that looks like one. Ours are below
-/// kMostSegments; others go on from one packet to the next, with gaps where they send to others too.
-bool UdpSocket::plausible(Endpoint source, u16 identification) {
+/// An identification that was found by the ICRC may be damage that looks like one. Those of a source go on
+/// from one packet to the next, with gaps where it sends to others too; ours stay below kMostSegments.
+bool UdpSocket::plausible(u32 source, u16 identification) {
   if (identification < kMostSegments) return true;
   constexpr u16 kGap = 4096;
-  Counting& c = counting_[(source.address * 31 + source.port) % counting_.size()];
-  const bool follows = c.source == source && static_cast<u16>(identification - c.last) < kGap;
+  Counting& c = counting_[source % counting_.size()];
+  const bool follows = c.source != source || static_cast<u16>(identification - c.last) < kGap;
   c = {.source = source, .last = identification};
   return follows;
 }
@@ -237,10 +237,12 @@ void UdpSocket::split(Endpoint source, const u8* data, std::size_t bytes, std::s
     std::memcpy(&stored, data + at + packet.size(), sizeof stored);
     const std::optional<u16> id = identification_of(route, packet, stored, guess);
     if (trace_ != nullptr) trace_->packet(route, {data + at, size}, id.value_or(0), Trace::Direction::in);
-    if (!id || (*id != guess && !plausible(source, *id))) {
+    if (!id || (*id != guess && !plausible(source.address, *id))) {
       counts_.bad_icrc.add();
       continue;
     }
+    if (Counting& c = counting_[source.address % counting_.size()]; c.source != source.address)
+      c = {.source = source.address, .last = *id};
     counts_.packets_received.add();
     into.push_back({.source = source, .bytes = packet});
   }

@@ -50,7 +50,7 @@ class UdpSocket {
   static constexpr std::size_t kLongest = 65536;  ///< bytes of a datagram, with what the kernel has joined
 
   struct Group;
-  [[nodiscard]] bool plausible(Endpoint source, u16 identification);
+  [[nodiscard]] bool plausible(u32 source, u16 identification);
   void split(Endpoint source, const u8* data, std::size_t bytes, std::size_t segment,
              std::vector<Arrival>& into);
 
@@ -60,9 +60,9 @@ class UdpSocket {
   Trace* trace_;
   Options options_;
   std::unique_ptr<u8[]> buffers_;
-  /// Of sources that count the identification, the last one; by a hash of the source.
+  /// The last identification of an address that counts them; by the low bits of the address.
   struct Counting {
-    Endpoint source;
+    u32 source = 0;
     u16 last = 0;
   };
   std::array<Counting, 64> counting_{};

@@ -9,6 +9,7 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -205,6 +206,53 @@ TEST(RoceOnTheWire, TheKernelSendsTheHeadersThatTheIcrcCovers) {
   }));
   EXPECT_EQ(packets, kSingle + kSegments);
   EXPECT_LE(datagrams, kSingle + kSegments);
+}
+
+/// A foreign NIC, of which the kernel counts the identification: a raw socket sends what it would.
+TEST(RoceOnTheWire, TakesPacketsOfASourceThatCounts) {
+  const Descriptor raw(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW));
+  if (raw.get() < 0) GTEST_SKIP() << "only root has raw sockets";
+  const auto nic = test::carrier(CarrierKind::udp);
+  const Endpoint source{.address = test::fresh_endpoint().address ^ 0x20'0000, .port = 49152};
+  const Route route{.source = source, .destination = nic->self()};
+  const auto send = [&](u16 identification, bool damaged) {
+    const std::vector<u8> p = test::packet(identification, 256);
+    std::vector<u8> d(kOuterHeaders);
+    write_outer_headers(route, p.size() + kIcrcBytes, identification, d.data());
+    d.insert(d.end(), p.begin(), p.end());
+    const u32 check = icrc(route, p, identification);
+    d.insert(d.end(), reinterpret_cast<const u8*>(&check),
+             reinterpret_cast<const u8*>(&check) + sizeof check);
+    if (damaged) d[100] ^= 1;
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(route.destination.address);
+    ASSERT_EQ(sendto(raw.get(), d.data(), d.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof to),
+              static_cast<ssize_t>(d.size()));
+  };
+  test::Received got;
+  for (const u16 id : std::initializer_list<u16>{5000, 5001, 5003, 9000, 65535, 2}) {
+    const u64 bad = nic->counters().bad_icrc;
+    send(id, false);
+    // One that is too far from those before it is not believed the first time.
+    ASSERT_TRUE(
+        doorbell::test::eventually([&] { return got.take(*nic) || nic->counters().bad_icrc != bad; }));
+    if (nic->counters().bad_icrc == bad) {
+      EXPECT_EQ(got.packets.back(), test::packet(id, 256));
+      EXPECT_EQ(got.sources.back(), source);
+    } else {
+      EXPECT_EQ(id, 65535);
+      send(65535, false);
+      ASSERT_TRUE(got.wait_for(*nic, 5));
+    }
+  }
+  EXPECT_EQ(nic->counters().bad_icrc, 1U);
+  send(3, true);
+  EXPECT_TRUE(doorbell::test::eventually([&] {
+    got.take(*nic);
+    return nic->counters().bad_icrc == 2;
+  }));
+  EXPECT_EQ(got.packets.size(), 6U);
 }
 
 }  // namespace
