@@ -176,15 +176,13 @@ Requester::Step Requester::send_read(SendSlot& slot) {
   if (!slot.counted && reads_ >= c_.attributes.reads_as_requester) return Step::wait;
   const u32 room = room_in_window();
   if (room == 0) return Step::wait;
-  // What is asked for again ends no later than the last time: the responder remembers each READ by itself,
-  // and which of them it has seen is not known.
-  const bool again = packet_ < slot.requested;
-  const u32 left = (again ? slot.requested : slot.packets) - packet_;
-  // The next part of a long one is another READ to the responder, which may have to remember only one.
-  if (!again && packet_ != 0 && oldest_psn_ != next_psn_) return Step::wait;
-  const u32 packets = std::min(left, room);
-  // Not in splinters: the window opens when answers come.
-  if (packets < left && packets < window_ / 2 && oldest_psn_ != next_psn_) return Step::wait;
+  // A long one is asked for in parts that begin and end at fixed places, whatever the window is at the time:
+  // the responder remembers each part by itself, answers no request that goes beyond one, and which of them
+  // it has seen is not known here. It may have to remember only one, so the next part waits.
+  if (slot.part == 0) slot.part = lossless_ ? kMostInFlight : kReadPart;
+  const bool alone = oldest_psn_ == next_psn_;
+  const u32 packets = std::min(slot.packets - packet_, slot.part - packet_ % slot.part);
+  if (!alone && (packet_ != 0 || packets > room)) return Step::wait;
   const u32 mtu = c_.attributes.mtu;
   const u64 offset = u64{packet_} * mtu;
   Headers h = headers();
@@ -199,7 +197,6 @@ Requester::Step Requester::send_read(SendSlot& slot) {
   since_asked_ = 0;
   if (!slot.counted) ++reads_;
   slot.counted = true;
-  slot.requested = std::max(slot.requested, packet_ + packets);
   packet_sent(slot, packets, 0);
   return Step::sent;
 }

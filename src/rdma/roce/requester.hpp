@@ -18,6 +18,8 @@ class Requester {
   /// Where no acknowledgement is overdue without a reason: on a path that loses nothing, a peer that answers
   /// late is busy, and sending again makes it later. Timeouts are not shorter than this there.
   static constexpr u64 kPatienceNs = 1'000'000'000;
+  /// Packets of one part of a READ where packets are lost.
+  static constexpr u32 kReadPart = 16;
 
   Requester(Connection& connection, SendQueue& queue) : c_(connection), queue_(queue) {}
 

@@ -30,7 +30,7 @@ Errno SendQueue::post(const SendRequest& request, std::span<const Sge> sges, Sta
   slot.bytes = bytes;
   slot.status = status;
   slot.started = slot.counted = false;
-  slot.packets = slot.requested = 0;
+  slot.packets = slot.part = 0;
   slot.at = {};
   if (inlined) {
     slot.sges = 0;

@@ -24,8 +24,8 @@ struct SendSlot {
   bool started = false;
   bool counted = false;  ///< a READ or an atomic that is in flight
   u32 first_psn = 0;
-  u32 packets = 0;    ///< 0: a request that nothing is sent for
-  u32 requested = 0;  ///< READ: packets that requests have asked for
+  u32 packets = 0;  ///< 0: a request that nothing is sent for
+  u32 part = 0;     ///< READ: packets that one request asks for
   PiecesCursor at;
 
   [[nodiscard]] u32 end_psn() const { return psn_after(first_psn, packets); }
