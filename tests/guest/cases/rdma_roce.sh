@@ -9,16 +9,9 @@
 
 soft_roce || { not_ok "no soft-RoCE device"; finish; }
 needs ip iproute2
-own_address=10.9.0.2
-# The other end of the virtual Ethernet goes into a network namespace: the kernel's RoCE keeps port 4791 of its own.
-ip netns add own
-ip link set v1 netns own
-ip -n own link set lo up
-ip -n own address add $own_address/24 dev v1
-ip -n own link set v1 mtu 4200 up
+own_namespace
 
 kernel=("$doorbell" rdma --provider verbs --device rxe0 --quiet --timeout 60)
-own=(ip netns exec own "$doorbell" run rdma --address $own_address --carrier udp --)
 drop_in=("${own[@]}" "$doorbell" rdma --provider verbs --device doorbell0 --quiet --timeout 60)
 listens_in_own() { ip netns exec own cat /proc/net/tcp /proc/net/tcp6 | grep -qsi ":$(printf %04X "$1") [0-9A-F]*:0000 0A"; }
 

@@ -97,6 +97,10 @@ void Manager::requested(Port& port, u32 source, const Message& m) {
     return service_of(static_cast<u32>(id->base.ps), id->source_port) == m.service &&
            (id->any || id->port == &port) && id->datagram() == (m.kind == Kind::datagram_request);
   });
+  if (header && at == listeners_.end() && std::ranges::any_of(past_, [&m](const Past& past) {
+        return service_of(past.port_space, past.port) == m.service;
+      }))
+    return;
   if (!header || at == listeners_.end() || m.transport > Transport::uc) {
     refuse_request(port, source, m, header && m.transport > Transport::uc ? kUnsupported : kInvalidServiceId,
                    kNoService, 0);

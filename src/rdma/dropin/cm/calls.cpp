@@ -13,6 +13,19 @@ using doorbell::u32;
 using doorbell::u64;
 using doorbell::u8;
 
+namespace doorbell::cm {
+
+void set_destination(Id& id, u32 address, Message& request) {
+  id.destination = address;
+  id.base.route.ib.dgid = id.path.dgid = gid_of(address);
+  put(AddressHeader{.port = id.source_port, .source = id.source, .destination = address},
+      request.private_data);
+  const ibv_gid peer = gid_of(address);
+  std::memcpy(request.remote_gid.data(), peer.raw, sizeof peer.raw);
+}
+
+}  // namespace doorbell::cm
+
 namespace {
 
 /// How long peers are told to wait for messages, and how often to try: codes of 4.096 us << code.
@@ -147,22 +160,14 @@ DOORBELL_CM int rdma_connect(rdma_cm_id* base, rdma_conn_param* given) {
   {
     const std::lock_guard lock(id.manager->mutex);
     if (id.state != Id::State::routed) return refuse(EINVAL);
-    if (found != 0) {
-      id.destination = found;
-      id.base.route.ib.dgid = id.path.dgid = gid_of(found);
-    }
     id.local_queue_pair = queue_pair_of(id, param);
     Message request;
     if (const int error = fill_request(id, param, request)) return refuse(error);
+    if (id.destination == 0) set_destination(id, found, request);
+    const int error =
+        id.destination != 0 ? id.manager->call(id, request) : id.manager->call_when_found(id, request);
+    if (error != 0) return refuse(error);
     id.state = Id::State::connecting;
-    if (id.destination == 0) {
-      // No process of this host listens at that port.
-      id.manager->deliver(
-          id.manager->make_event(id, id.datagram() ? RDMA_CM_EVENT_UNREACHABLE : RDMA_CM_EVENT_REJECTED,
-                                 id.datagram() ? int{kNoService} : int{kInvalidServiceId}));
-    } else if (const int error = id.manager->call(id, request)) {
-      return refuse(error);
-    }
   }
   return complete(id);
 }

@@ -125,14 +125,14 @@ int bind_locked(Id& id, const Address& to) {
   if (port != nullptr) take_port(id, *port);
   if (to.port != 0) {
     if (manager.port_taken(space, to.port, id)) return id.any = false, EADDRINUSE;
-    if (every) id.claim = claim_port(space, to.port);
+    if (every) id.claim = manager.claim(space, to.port);
     if (every && !id.claim && errno == EADDRINUSE && !id.reuse) return id.any = false, EADDRINUSE;
     id.source_port = to.port;
   } else {
     constexpr int kTries = 64;
     for (int i = 0; i < kTries && id.source_port == 0; ++i) {
       const u16 free = manager.free_port(space);
-      if (every) id.claim = claim_port(space, free);
+      if (every) id.claim = manager.claim(space, free);
       if (!every || id.claim || errno != EADDRINUSE) id.source_port = free;
     }
     if (id.source_port == 0) return EADDRINUSE;

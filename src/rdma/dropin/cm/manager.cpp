@@ -84,6 +84,7 @@ void Manager::abandon() {
   wake_.reset();
   for (Id* id : ids_) id->claim.reset();
   for (const auto& port : ports_) port->announced.reset();
+  past_.clear();
   watches_.clear();
   watchers_.clear();
 }
@@ -214,8 +215,9 @@ void Manager::run() {
       add(port->channel->fd, {What::messages, port.get(), 0});
       add(port->announced.get(), {What::watchers, port.get(), 0});
     }
+    search(lock);
     const u64 time = now();
-    bool timers = false;
+    bool timers = !searches_.empty();
     for (auto it = connections_.begin(); it != connections_.end();) {
       Connection& connection = *it->second;
       connection.expire(time);
@@ -230,6 +232,9 @@ void Manager::run() {
       ++it;
     }
     for (const Id* id : listeners_) add(id->claim.get(), {What::claim, nullptr, 0});
+    std::erase_if(past_, [time](const Past& past) { return past.until <= time; });
+    for (const Past& past : past_) add(past.claim.get(), {What::claim, nullptr, 0});
+    timers = timers || !past_.empty();
     for (const Descriptor& watcher : watchers_) add(watcher.get(), {What::watcher, nullptr, 0});
     for (const auto& [peer, descriptor] : watches_) add(descriptor.get(), {What::watch, nullptr, peer});
     lock.unlock();
@@ -256,7 +261,8 @@ void Manager::run() {
           break;
         case What::claim:
           // The program may have closed it meanwhile, and the number be another file's.
-          if (std::ranges::any_of(listeners_, [fd](const Id* id) { return id->claim.get() == fd; }))
+          if (std::ranges::any_of(listeners_, [fd](const Id* id) { return id->claim.get() == fd; }) ||
+              std::ranges::any_of(past_, [fd](const Past& past) { return past.claim.get() == fd; }))
             answer_port(fd, ports_.front()->address);
           break;
         case What::watcher:
@@ -377,7 +383,15 @@ int Manager::listen(Id& id, int backlog) {
 }
 
 void Manager::stop_listening(Id& id) {
-  std::erase(listeners_, &id);
+  constexpr u64 kAfterwardsNs = 1'000'000'000;
+  if (std::erase(listeners_, &id) == 0) return;
+  past_.push_back({static_cast<u32>(id.base.ps), id.source_port, std::move(id.claim), now() + kAfterwardsNs});
+}
+
+Descriptor Manager::claim(u32 port_space, u16 port) {
+  for (Past& past : past_)
+    if (past.port_space == port_space && past.port == port && past.claim) return std::move(past.claim);
+  return claim_port(port_space, port);
 }
 
 bool Manager::listens(u32 port_space, u16 port) const {
@@ -417,6 +431,7 @@ void Manager::adopt(Id& id) {
 
 void Manager::forget(Id& id) {
   ids_.erase(&id);
+  searches_.erase(&id);
   stop_listening(id);
   if (id.connection != nullptr) {
     id.connection->owner = nullptr;
@@ -424,6 +439,44 @@ void Manager::forget(Id& id) {
     id.connection = nullptr;
   }
   wake();
+}
+
+int Manager::call_when_found(Id& id, const Message& request) {
+  // A program that ends one listener and begins the next (perftest) takes that long on a busy machine.
+  constexpr u64 kPatienceNs = 1'500'000'000;
+  if (const int error = start(*id.port)) return error;
+  searches_[&id] = {request, now() + kPatienceNs};
+  wake();
+  return 0;
+}
+
+void Manager::search(std::unique_lock<std::mutex>& lock) {
+  std::vector<Id*> ids;
+  for (const auto& [id, search] : searches_) ids.push_back(id);
+  for (Id* id : ids) {
+    if (!searches_.contains(id)) continue;
+    const auto space = static_cast<u32>(id->base.ps);
+    const u16 port = id->destination_port;
+    u32 found = listens(space, port) ? ports_.front()->address : 0;
+    if (found == 0) {
+      // That process may be slow to answer, and may want this one's mutex meanwhile.
+      lock.unlock();
+      found = find_port(space, port).value_or(0);
+      lock.lock();
+    }
+    const auto it = searches_.find(id);
+    if (it == searches_.end()) continue;
+    if (found == 0 && it->second.until > now()) continue;
+    Message request = it->second.request;
+    searches_.erase(it);
+    if (found == 0) {
+      deliver(make_event(*id, id->datagram() ? RDMA_CM_EVENT_UNREACHABLE : RDMA_CM_EVENT_REJECTED,
+                         id->datagram() ? int{kNoService} : int{kInvalidServiceId}));
+      continue;
+    }
+    set_destination(*id, found, request);
+    if (const int error = call(*id, request)) deliver(make_event(*id, RDMA_CM_EVENT_UNREACHABLE, -error));
+  }
 }
 
 void Manager::at_exit() {

@@ -57,10 +57,13 @@ class Manager final : public Surroundings {
   [[nodiscard]] bool port_taken(u32 port_space, u16 port, const Id& but);
 
   int listen(Id& id, int backlog);
-  void stop_listening(Id& id);
+  /// The name of a port, or of one that this process has listened at just now.
+  Descriptor claim(u32 port_space, u16 port);
   [[nodiscard]] bool listens(u32 port_space, u16 port) const;
   /// REQ or SIDR_REQ by the id; errno value.
   int call(Id& id, const Message& request);
+  /// The same, once somebody of this host listens at the port; refused if that takes long.
+  int call_when_found(Id& id, const Message& request);
   [[nodiscard]] u64 now() { return running_.look(clock_ns()); }
   void wake();
 
@@ -87,8 +90,10 @@ class Manager final : public Surroundings {
   void refuse_request(Port& port, u32 source, const Message& message, u16 reason, u8 status, u8 mtu);
   void post(Port& port, u32 to, const Message& message);
   void watch(u32 peer);
+  void search(std::unique_lock<std::mutex>& lock);
   Connection& make_connection();
   bool lower_mtu(Id& id, const Message& rejection);
+  void stop_listening(Id& id);
   void abandon();
 
   bool opened_ = false, running_thread_ = false;
@@ -101,6 +106,20 @@ class Manager final : public Surroundings {
   std::map<std::tuple<u32, u32, bool>, Connection*> called_;  ///< by peer, its ID, datagrams
   std::set<Id*> ids_;
   std::vector<Id*> listeners_;
+  /// Programs (perftest) end a listener and listen again at once: who calls in between is not refused, but
+  /// left to call again.
+  struct Past {
+    u32 port_space;
+    u16 port;
+    Descriptor claim;
+    u64 until;
+  };
+  std::vector<Past> past_;
+  struct Search {
+    Message request;
+    u64 until;
+  };
+  std::map<Id*, Search> searches_;
   std::map<u32, Descriptor> watches_;  ///< by peer
   std::vector<Descriptor> watchers_;
   std::map<u32, Message> calls_;  ///< REQs by the local ID, to be made anew

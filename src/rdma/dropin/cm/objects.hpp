@@ -88,6 +88,8 @@ void write_address(rdma_end& into, u32 ip, u16 port);
 /// ids.cpp: what programs read of the way between the id's source and destination. `shown`: the peer's
 /// address as the program knows it.
 void fill_route(Id& id, u32 shown);
+/// The device that is called, in the id and in its REQ or SIDR_REQ.
+void set_destination(Id& id, u32 address, Message& request);
 /// The device behind the address that the id calls; 0: nobody listens there. Without the manager's mutex.
 [[nodiscard]] u32 find_destination(Id& id);
 

@@ -41,14 +41,15 @@ int attributes_for(Id& id, ibv_qp_state state, ibv_qp_attr& into, int& mask) {
       into.ah_attr.grh.hop_limit = 64;
       into.path_mtu = static_cast<ibv_mtu>(id.mtu);
       into.dest_qp_num = id.remote_queue_pair;
-      into.rq_psn = id.remote_psn;
+      // StartingPSN of a message is where its receiver begins to send.
+      into.rq_psn = id.psn;
       into.max_dest_rd_atomic = id.responder_resources;
       into.min_rnr_timer = kRnrTimer;
       mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
               (reliable ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0);
       return 0;
     case IBV_QPS_RTS:
-      into.sq_psn = datagram ? 0 : id.psn;
+      into.sq_psn = datagram ? 0 : id.remote_psn;
       mask |= IBV_QP_SQ_PSN;
       if (!reliable) return 0;
       into.timeout = id.ack_timeout != 0 ? id.ack_timeout : kAckTimeout;
