@@ -45,7 +45,7 @@ void Requester::reset() {
 
 bool Requester::send() {
   unfinished_ = blocked_ = false;
-  if (c_.path != nullptr) lossless_ = c_.path->lossless();
+  if (c_.service != Service::ud) lossless_ = c_.path->lossless();
   bool did = false;
   for (u32 turn = 0; turn < kTurn; ++turn) {
     const Step now = step();

@@ -198,7 +198,7 @@ bool Responder::write_packet(const Decoded& packet) {
     if (to == nullptr) return reliable && refuse(NakCode::remote_access);
   }
   if (packet.shape.immediate && !receive_.taken && !take_receive()) return no_receive();
-  if (bytes != 0) {
+  if (to != nullptr && bytes != 0) {
     if (packet.shape.ends) write_last(to, packet.payload);
     else std::memcpy(to, packet.payload.data(), bytes);
     count(c_.counters.bytes_received, bytes);
