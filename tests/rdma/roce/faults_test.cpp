@@ -14,8 +14,8 @@
 namespace doorbell::roce::test {
 namespace {
 
-constexpr std::size_t kPlace = 2048;     // of one message, at both ends
-constexpr std::size_t kResults = 60000;  // of atomics
+constexpr std::size_t kUsualPlace = 2048;         // of one message, at both ends
+constexpr std::size_t kResults = (1 << 17) - 64;  // of atomics
 
 struct Message {
   WrOpcode opcode{};
@@ -33,7 +33,8 @@ bool is_atomic(WrOpcode opcode) {
 /// Posts the messages at once, waits for all completions, and checks everything.
 class Exchange {
  public:
-  explicit Exchange(std::vector<Message> messages, bool lossless = false) : messages_(std::move(messages)) {
+  explicit Exchange(std::vector<Message> messages, bool lossless = false, std::size_t place = kUsualPlace)
+      : messages_(std::move(messages)), place_(place) {
     pair.wire.lossless = lossless;
     for (std::size_t i = 0; i < pair.a.memory.size(); ++i)
       pair.a.memory[i] = static_cast<u8>(i * 31 + i / 97);
@@ -56,20 +57,21 @@ class Exchange {
       request.flags = kSignaled;
       request.immediate_or_key = static_cast<u32>(0xABCD0000 + i);
       request.remote_key = pair.b.keys.remote_key;
-      request.remote_address = pair.b.address(is_atomic(opcode) ? kResults : i * kPlace);
+      request.remote_address = pair.b.address(is_atomic(opcode) ? kResults : i * place_);
       request.compare_or_add = opcode == WrOpcode::compare_swap ? adds_ : i + 1;
       request.swap = adds_ + 1000;
       if (opcode == WrOpcode::compare_swap) adds_ += 1000;
       if (opcode == WrOpcode::fetch_add) adds_ += i + 1;
       if (takes_receive(opcode)) {
-        ASSERT_EQ(pair.b_pair->post_receive(200 + i, std::vector{pair.b.sge(i * kPlace, 300),
-                                                                 pair.b.sge(i * kPlace + 300, kPlace - 300)}),
+        ASSERT_EQ(pair.b_pair->post_receive(
+                      200 + i, std::vector{pair.b.sge(i * place_, 300),
+                                           pair.b.sge(i * place_ + 300, static_cast<u32>(place_) - 300)}),
                   0);
         receives.push_back(i);
       }
       const u32 first = is_atomic(opcode) ? 8 : bytes / 3;
-      ASSERT_EQ(pair.a_pair->post(request, std::vector{pair.a.sge(i * kPlace, first),
-                                                       pair.a.sge(i * kPlace + first,
+      ASSERT_EQ(pair.a_pair->post(request, std::vector{pair.a.sge(i * place_, first),
+                                                       pair.a.sge(i * place_ + first,
                                                                   is_atomic(opcode) ? 0 : bytes - first)}),
                 0);
     }
@@ -120,9 +122,9 @@ class Exchange {
     u64 value = 0;
     for (std::size_t i = 0; i < messages_.size(); ++i) {
       const auto [opcode, bytes] = messages_[i];
-      const auto at = static_cast<std::ptrdiff_t>(i * kPlace);
+      const auto at = static_cast<std::ptrdiff_t>(i * place_);
       if (is_atomic(opcode)) {
-        std::memcpy(&a[i * kPlace], &value, sizeof value);
+        std::memcpy(&a[i * place_], &value, sizeof value);
         value += opcode == WrOpcode::fetch_add ? i + 1 : 1000;
       } else if (opcode == WrOpcode::read) {
         std::copy_n(before_b_.begin() + at, bytes, a.begin() + at);
@@ -136,6 +138,7 @@ class Exchange {
   }
 
   std::vector<Message> messages_;
+  std::size_t place_;
   Bytes before_a_, before_b_;
   u64 adds_ = 0;
 };
@@ -216,6 +219,26 @@ TEST(RoceFaults, ManyAtOnce) {
   }
   EXPECT_GT(lost, 300U);
   EXPECT_GT(again, 300U);
+}
+
+TEST(RoceFaults, ManyInLongMessages) {
+  // 79 packets each: several parts of a READ, several windows of a WRITE.
+  const std::vector<Message> messages = {{WrOpcode::read, 20000},
+                                         {WrOpcode::write, 20001},
+                                         {WrOpcode::read, 19999},
+                                         {WrOpcode::send, 20002},
+                                         {WrOpcode::fetch_add, 8}};
+  for (u32 seed = 1; seed <= 150; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Exchange exchange(messages, seed % 3 == 0, 24000);
+    std::mt19937 random(seed);
+    exchange.pair.wire.fate = [&](Endpoint, std::span<const u8>) {
+      const u32 drawn = static_cast<u32>(random() % 100);
+      return drawn < 3 ? Fate::drop : drawn < 6 ? Fate::duplicate : drawn < 9 ? Fate::swap : Fate::pass;
+    };
+    exchange.run();
+    if (HasFatalFailure()) return;
+  }
 }
 
 TEST(RoceFaults, NothingIsSentAgainWithoutALoss) {
