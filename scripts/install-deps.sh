@@ -7,7 +7,7 @@
 # Exit code: 0 all there, 1 something is missing and could not be installed (the line to run is printed).
 set -eu
 
-build="cmake ninja-build g++ make git libfmt-dev nlohmann-json3-dev liburing-dev libibverbs-dev libyaml-cpp-dev"
+build="cmake ninja-build g++ make git libfmt-dev nlohmann-json3-dev liburing-dev libibverbs-dev libisal-dev libyaml-cpp-dev"
 guest="qemu-system-x86 busybox-static cpio kmod zstd binutils xz-utils fio iproute2
        ibverbs-providers librdmacm1 perftest"
 wanted=

@@ -88,6 +88,14 @@ const std::vector<std::string>& program_words(const Context& context) {
   return *context.rest;
 }
 
+void become_program(const std::vector<std::string>& words) {
+  std::vector<char*> argv;
+  for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  throw Error(words[0], reason(errno));
+}
+
 ProgramRun::ProgramRun(const std::vector<std::string>& words, const std::function<void()>& prepare)
     : parent_(getpid()) {
   auto [go, tells] = make_pipe();
@@ -129,11 +137,7 @@ void ProgramRun::become(const std::vector<std::string>& words, const std::functi
     // This process ignores it; what is ignored stays so in the program.
     (void)::signal(SIGXFSZ, SIG_DFL);
     sigprocmask(SIG_SETMASK, &before_, nullptr);
-    std::vector<char*> argv;
-    for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
-    argv.push_back(nullptr);
-    execvp(argv[0], argv.data());
-    fail(Error(words[0], reason(errno)));
+    become_program(words);
   } catch (const Error& e) {
     fail(e);
   } catch (const std::exception& e) {

@@ -23,6 +23,10 @@ namespace doorbell::cli {
 /// The words behind the "--". Throws Error if there are none.
 [[nodiscard]] const std::vector<std::string>& program_words(const Context& context);
 
+/// Makes this process the program, so that its signals and its exit code are its own. Comes back by an Error
+/// alone.
+[[noreturn]] void become_program(const std::vector<std::string>& words);
+
 /// The program in place of this one: its terminal, its standard streams, its signals, its exit code.
 class ProgramRun {
  public:

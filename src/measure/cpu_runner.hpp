@@ -8,7 +8,6 @@
 #include <doorbell/warp.hpp>
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -25,6 +24,7 @@
 #include "measure/check_memory.hpp"
 #include "measure/runner.hpp"
 #include "system/clock.hpp"
+#include "system/file_table.hpp"
 #include "system/thread.hpp"
 
 namespace doorbell::measure {
@@ -216,9 +216,7 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
       const std::string name = fmt::format("{}-{}", role, number);
       threads.add(name, [&start, &given_up, name, work] {
         pthread_setname_np(pthread_self(), name.c_str());
-        // With a file table of its own a thread's system calls do not count a file's users up and down.
-        // Where unshare() is not allowed they only cost more.
-        (void)unshare(CLONE_FILES);
+        own_file_table();
         start.arrive_and_wait();
         if (!given_up) work(name);
       });

@@ -50,6 +50,10 @@ Symbol Library::find(const char* function) const noexcept {
   return Symbol(::dlsym(handle_, function));
 }
 
+bool Library::has(const char* function) const noexcept {
+  return ::dlsym(handle_, function) != nullptr;
+}
+
 Symbol Library::need(const char* function, const char* newer) const {
   void* address = newer != nullptr ? ::dlsym(handle_, newer) : nullptr;
   if (address == nullptr) address = ::dlsym(handle_, function);

@@ -36,6 +36,7 @@ class Library {
   [[nodiscard]] const std::string& name() const { return name_; }
   /// A null pointer when the library has no such function.
   [[nodiscard]] Symbol find(const char* function) const noexcept;
+  [[nodiscard]] bool has(const char* function) const noexcept;
   /// Throws doorbell::Error (ExitCode::absent) when the library has no such function. `newer`, when
   /// given, is another name for it, which is tried first.
   [[nodiscard]] Symbol need(const char* function, const char* newer = nullptr) const;

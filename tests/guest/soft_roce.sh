@@ -25,6 +25,21 @@ soft_roce() {
   rdma link add rxe0 type rxe netdev v0 && within 10 rxe_active
 }
 
+# The drop-in's NIC has the other end of the pair.
+own_address=10.9.0.2
+own=(ip netns exec own "$doorbell" run rdma --address $own_address --carrier udp --)
+
+# own_namespace: the other end of the pair goes into a network namespace, because the kernel's RoCE keeps port 4791 of its
+# own; once a boot
+own_namespace() {
+  ! ip netns list | grep -qw own || return 0
+  ip netns add own
+  ip link set v1 netns own
+  ip -n own link set lo up
+  ip -n own address add $own_address/24 dev v1
+  ip -n own link set v1 mtu 4200 up
+}
+
 # listens PORT: somebody does; /proc has it in hexadecimal, state 0A
 listens() { grep -qsi ":$(printf %04X "$1") [0-9A-F]*:0000 0A" /proc/net/tcp /proc/net/tcp6; }
 listens_no_more() { ! listens "$1"; }

@@ -9,6 +9,7 @@
 namespace doorbell::cli {
 
 Command rdma_command();
+Command run_command();
 std::vector<DemoStep> rdma_demo_steps(bool gpu);
 FaultCheck check_rdma_fault(model::Fault fault, double times, const measure::RunWatch& watch);
 

@@ -42,6 +42,7 @@ PathDescription rdma_path() {
   return {.title = "RDMA",
           .work = "RDMA operations",
           .command = rdma_command(),
+          .tools = {run_command()},
           .backends = [] { return states_of(rdma::backends()); },
           .models = {{"model", "software NIC; the queues of " + rdma::vendors_text("or")}},
           .devices_title = "RDMA devices",

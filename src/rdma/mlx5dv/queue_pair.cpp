@@ -173,7 +173,8 @@ void Mlx5QueuePairObject::map_for_gpu() {
     g.qp_record = mapping->add(m.qp_record, kQpRecordBytes);
     g.cq_record = mapping->add(m.cq_record, kCqRecordBytes);
     g.recv_cq_record = mapping->add(m.recv_cq_record, kCqRecordBytes);
-    g.sq_doorbell = mapping->add(m.sq_doorbell, sizeof(u64), true);
+    // A software NIC's register is memory.
+    g.sq_doorbell = mapping->add(m.sq_doorbell, sizeof(u64), !shared_->context->verbs.drop_in);
   } catch (const Error& e) {
     throw Error(fmt::format("a GPU's access to the queues of {}", shared_->context->facts.name), e.what(),
                 e.hint(), e.code());

@@ -78,6 +78,23 @@ struct Arrival {
   std::span<const u8> bytes;
 };
 
+/// What can happen to a packet on the wire, where faults are injected (wire_faults.hpp).
+enum class WireFault : u8 { drop, corrupt, duplicate, reorder, delay };
+inline constexpr std::size_t kWireFaults = 5;
+
+/// What the carriers of a NIC did. Read by any thread at any time.
+struct CarrierCounters {
+  u64 packets_sent = 0, packets_received = 0;
+  u64 flushes = 0;    ///< groups of packets that were handed on together
+  u64 bad_icrc = 0;   ///< received and dropped
+  u64 malformed = 0;  ///< received and dropped: shorter or longer than any packet
+  u64 unsent = 0;     ///< lost at this end: nobody listens, or the network refuses
+  u64 untraced = 0;   ///< missing in the trace: its file could not be written
+  u64 rings_opened = 0, rings_accepted = 0, rings_refused = 0, rings_closed = 0;
+  u64 wakes = 0;                 ///< of sleeping peers
+  u64 faults[kWireFaults] = {};  ///< injected, by WireFault
+};
+
 /// All ways of one NIC. Its calls are made by whoever has the engine, but for what says otherwise.
 class Carrier {
  public:
@@ -97,6 +114,26 @@ class Carrier {
   /// When the carrier itself wants the next round (a delayed packet), by the clock of system/clock.hpp in ns;
   /// ~0: never.
   [[nodiscard]] virtual u64 next_due_ns() const = 0;
+  /// Payload bytes of the largest packet that the network takes: a path MTU of verbs, 256 to kLargestMtu.
+  [[nodiscard]] virtual u32 largest_mtu() const { return 4096; }
+
+  // For a thread that sleeps. Any thread may call these.
+  /// An epoll descriptor with an event when the next round may find something, provided that arm() and then a
+  /// round of the engine came before; -1: there is none, the thread looks from time to time.
+  [[nodiscard]] virtual int descriptor() const { return -1; }
+  /// Has each write to the eventfd `fd` be an event of descriptor(), too. Set-up only.
+  virtual void add_to_descriptor(int fd) { static_cast<void>(fd); }
+  /// From the next receive() on, peers wake who sleeps on descriptor(); without it they may not, which
+  /// spares them a system call a flush while a program polls. Who finds no room() in a path is woken anyway
+  /// when there is some.
+  virtual void arm() {}
+  /// Who slept is awake: the next receive() looks at everything.
+  virtual void woken() {}
+  [[nodiscard]] virtual CarrierCounters counters() const { return {}; }
+
+  /// In the child of a fork: closes what would keep peers from noticing the parent's end. After it the
+  /// carrier can only be forgotten, not even destroyed. May be called in a fork handler.
+  virtual void leave_to_parent() {}
 };
 
 }  // namespace doorbell::roce

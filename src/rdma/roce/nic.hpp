@@ -110,6 +110,7 @@ struct QueuePairOptions {
   SharedReceiveQueue* shared_receives = nullptr;
   u32 send_requests = 1, receive_requests = 1, send_sges = 1, receive_sges = 1, inline_bytes = 0;
   bool signal_all = false;
+  bool management = false;  ///< queue pair 1, of which a NIC has one; UD
 };
 
 /// What modify() sets; as ibv_qp_attr, by the bits of ibv_qp_attr_mask.
@@ -166,7 +167,13 @@ class QueuePair {
   /// what the state, the service or the limits refuse. It does not drive the NIC: a caller calls progress()
   /// after its last request.
   virtual Errno post(const SendRequest& request, std::span<const Sge> sges) = 0;
+  /// How many requests post() takes now, unless another thread posts. Any thread.
+  [[nodiscard]] virtual u32 room() const = 0;
   virtual Errno post_receive(u64 id, std::span<const Sge> sges) = 0;
+  /// What a device does with a request that means nothing: `id` completes with `status` behind the requests
+  /// posted before it, and the queue pair goes to the error state. For rings that a program writes itself.
+  /// Any thread.
+  virtual void fail(u64 id, Status status) = 0;
   [[nodiscard]] virtual Counters counters() const = 0;
 };
 

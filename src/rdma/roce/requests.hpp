@@ -86,7 +86,7 @@ struct SendRequest {
   u32 remote_key = 0;
   u64 compare_or_add = 0;
   u64 swap = 0;
-  Endpoint to;  ///< UD: the peer, its queue pair and Q_Key
+  Endpoint to{};  ///< UD: the peer, its queue pair and Q_Key
   u32 to_queue_pair = 0;
   u32 queue_key = 0;
   u32 window = 0;  ///< bind_window: the window's key now; `bind` is what it covers
@@ -96,14 +96,14 @@ struct SendRequest {
     u64 address = 0;
     u64 length = 0;
     u32 access = 0;
-  } bind;
+  } bind{};
 };
 
 struct Completion {
   u64 id = 0;
   Status status = Status::success;
-  WcOpcode opcode = WcOpcode::send;
-  u8 flags = 0;  ///< CompletionFlag
+  WcOpcode opcode = WcOpcode::send;  ///< of errors, too
+  u8 flags = 0;                      ///< CompletionFlag
   u32 vendor_error = 0;
   u32 bytes = 0;
   u32 immediate_or_key = 0;

@@ -15,7 +15,7 @@ namespace doorbell::roce {
 
 /// UDP's destination port.
 inline constexpr u16 kPort = 4791;
-/// All headers that one packet can have before its payload: BTH, then RETH and ImmDt, or AtomicETH, or DETH
+/// The longest headers of a packet: BTH and AtomicETH.
 /// and ImmDt.
 inline constexpr std::size_t kLongestHeaders = 40;
 inline constexpr std::size_t kIcrcBytes = 4;

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 
+#include "system/file_table.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::rdma {
@@ -92,7 +93,11 @@ VerbsLibrary::VerbsLibrary()
       modify_qp(library.need("ibv_modify_qp")),
       query_qp(library.need("ibv_query_qp")),
       destroy_qp(library.need("ibv_destroy_qp")),
-      event_type_str(library.need("ibv_event_type_str")) {}
+      event_type_str(library.need("ibv_event_type_str")),
+      drop_in(library.has("doorbell_verbs_owns")) {
+  // Its NIC opens sockets in whichever thread moves packets.
+  if (drop_in) keep_one_file_table();
+}
 
 RdmaDeviceFacts rdma_device_facts(const std::string& name, const fs::path& root) {
   const fs::path folder = root / "class/infiniband" / name;

@@ -49,6 +49,8 @@ struct VerbsLibrary {
   int (*query_qp)(ibv_qp*, ibv_qp_attr*, int, ibv_qp_init_attr*);
   int (*destroy_qp)(ibv_qp*);
   const char* (*event_type_str)(ibv_event_type);
+  /// The drop-in of `doorbell run rdma`, whose devices are software in this process.
+  bool drop_in;
 };
 
 /// The facts that sysfs shows of one RDMA device, whether libibverbs can use the device or not.

@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// `doorbell run rdma`: a program of others, with the drop-in libibverbs in place of the system's.
+#include <arpa/inet.h>
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "cli/run_program.hpp"
+#include "rdma/cli/parts.hpp"
+#include "rdma/dropin/settings.hpp"
+
+namespace doorbell::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLibrary = "libibverbs.so.1";
+constexpr const char* kPreload = "libdoorbell-verbs-preload.so";
+
+/// Of the build tree, or where it is installed.
+fs::path verbs_folder() {
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const fs::path& at :
+       {program / "../lib/verbs", program / ".." / DOORBELL_VERBS_FOLDER, program / "../lib/doorbell/verbs"})
+    if (fs::exists(at / kLibrary, ignored)) return fs::canonical(at, ignored);
+  throw Error(kLibrary, "doorbell's own is not beside this program",
+              "it is built for x86-64; looked in " + (program / ".." / DOORBELL_VERBS_FOLDER).string(),
+              ExitCode::absent);
+}
+
+/// In front of what the variable has.
+void prepend(std::vector<Assignment>& all, const char* variable, const std::string& text, char between) {
+  const char* had = std::getenv(variable);
+  all.push_back({variable, had != nullptr && *had != '\0' ? text + between + had : text});
+}
+
+/// The program may change its folder.
+std::string absolute(const std::string& file) {
+  return fs::absolute(file).lexically_normal().string();
+}
+
+void check(const Options& o) {
+  in_addr ignored{};
+  const std::string& address = o.text("address");
+  if (address != "auto" && ::inet_pton(AF_INET, address.c_str(), &ignored) != 1)
+    throw Error("--address", fmt::format("'{}' is no IPv4 address", address), "as 127.77.0.1, or auto");
+  if (o.flag("report") && o.has("report-file")) throw Error("--report", "the report goes to --report-file");
+  o.check_conditions();
+}
+
+std::vector<Assignment> environment(const Options& o) {
+  std::vector<Assignment> all;
+  const fs::path folder = verbs_folder();
+  const bool mlx5 = o.text("rings") == "mlx5";
+  prepend(all, "LD_LIBRARY_PATH", (mlx5 ? (folder / "mlx5").string() + ':' : "") + folder.string(), ':');
+  prepend(all, "LD_PRELOAD", (folder / kPreload).string(), ':');
+  all.push_back({dropin::kDevicesVariable, std::to_string(o.integer("devices"))});
+  all.push_back({dropin::kAddressVariable, o.text("address")});
+  all.push_back({dropin::kPortVariable, std::to_string(o.integer("port"))});
+  all.push_back({dropin::kCarrierVariable, o.text("carrier")});
+  all.push_back({dropin::kMtuVariable, o.text("mtu")});
+  std::string faults;
+  for (const ListItem& item : o.list("fault"))
+    faults += fmt::format("{}{}={}", faults.empty() ? "" : ",", item.kind, item.value);
+  all.push_back({dropin::kFaultsVariable, faults});
+  all.push_back({dropin::kSeedVariable, std::to_string(o.integer("seed"))});
+  all.push_back({dropin::kTraceVariable, o.has("trace") ? absolute(o.text("trace")) : ""});
+  all.push_back({dropin::kReportVariable, o.has("report-file") ? absolute(o.text("report-file"))
+                                          : o.flag("report")   ? dropin::kReportToStderr
+                                                               : ""});
+  return all;
+}
+
+/// A word that a shell takes as it is.
+std::string shell_word(const std::string& text) {
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+int run(const Options& o, Context& context) {
+  check(o);
+  const std::vector<Assignment> variables = environment(o);
+  if (o.flag("print-environment")) {
+    for (const Assignment& one : variables) fmt::print("export {}={}\n", one.option, shell_word(one.value));
+    return 0;
+  }
+  const std::vector<std::string>& words = program_words(context);
+  for (const Assignment& one : variables) ::setenv(one.option.c_str(), one.value.c_str(), 1);
+  become_program(words);
+}
+
+}  // namespace
+
+Command run_command() {
+  Command c = program_command("rdma", "run an unmodified RDMA program on software NICs");
+  c.means = {"verbs"};
+  c.description = {
+      "Runs PROGRAM with doorbell's libibverbs.so.1 in place of the system's: perftest, UCX, libfabric, pyverbs or "
+      "your own. It finds devices doorbell0, doorbell1 and so on, each a RoCEv2 NIC in the program's own process. "
+      "Two programs that are run so reach each other, as do two network namespaces or containers with an --address of "
+      "their interface; soft-RoCE (rdma_rxe) and hardware speak the same packets. No driver and no privilege is "
+      "needed.",
+      "Packets go through memory that two processes of a user share (a ring), else by UDP; the bytes are the same. "
+      "With --fault they are lost, repeated or damaged on their way, with --trace they are a file that Wireshark "
+      "reads, with --report each queue pair's counts are printed when the program ends.",
+      "The program takes this one's place: its exit code is passed on, and Ctrl-C reaches it. Programs that it starts "
+      "have the NICs, too, unless they are setuid. --print-environment prints what it would set, for launchers "
+      "that start programs elsewhere. In a file's name %p is the process.",
+  };
+  c.options.group("NICs")
+      .add({.name = "devices",
+            .kind = Kind::integer,
+            .default_text = "1",
+            .min = 1,
+            .max = u64{dropin::kMostDevices},
+            .help = "how many, from doorbell0 on"})
+      .add({.name = "address",
+            .metavar = "A.B.C.D|auto",
+            .default_text = "auto",
+            .help =
+                "the first device's IPv4 address, which this machine must have; each other's is one more; "
+                "auto: free ones in 127.77.0.0/16"})
+      .add({.name = "port",
+            .kind = Kind::integer,
+            .default_text = "4791",
+            .min = 1,
+            .max = 65535,
+            .help = "the UDP port at both ends; another where the kernel's own soft-RoCE has this one"})
+      .add({.name = "carrier",
+            .default_text = "auto",
+            .choices = {"auto", "ring", "udp"},
+            .help =
+                "how packets travel: ring (shared memory, which loses none), udp, or auto: a ring where the "
+                "peer is on this machine"})
+      .add(
+          {.name = "mtu",
+           .default_text = "auto",
+           .choices = {"auto", "256", "512", "1024", "2048", "4096"},
+           .help =
+               "the port's active MTU in bytes; auto: the largest that the address's interface has room for"})
+      .add(
+          {.name = "rings",
+           .default_text = "none",
+           .choices = {"none", "mlx5"},
+           .help =
+               "for programs that write WQEs and ring doorbells themselves: mlx5dv_init_obj hands out rings in "
+               "ConnectX's format, which a thread of the NIC polls"})
+      .group("Faults")
+      .add({.name = "fault",
+            .aliases = {"faults"},
+            .kind = Kind::list,
+            .min = 0.0,
+            .max = 1.0,
+            .choices = {"drop", "duplicate", "reorder", "delay", "corrupt"},
+            .help = "on each packet's way out, with this probability"})
+      .add({.name = "seed",
+            .kind = Kind::integer,
+            .default_text = "1",
+            .help = "of the faults",
+            .only_if = {"fault"}})
+      .group("Output")
+      .add({.name = "trace",
+            .kind = Kind::path,
+            .metavar = "FILE.pcapng",
+            .help = "write each packet to this file, with the headers that it has on a wire"})
+      .add({.name = "report",
+            .kind = Kind::flag,
+            .help = "at the program's end print to standard error what each queue pair did: packets, "
+                    "retransmissions, NAKs, bytes by operation"})
+      .add({.name = "report-file",
+            .kind = Kind::path,
+            .help = "the same as JSON: each process adds a line to this file"})
+      .add({.name = "print-environment",
+            .kind = Kind::flag,
+            .help = "print the variables as commands of a shell, and run nothing"});
+  c.examples = {
+      {.command = "doorbell run rdma -- ibv_devinfo",
+       .text = "Show the software NIC as programs see it.",
+       .needs = Needs::program},
+      {.command = "doorbell run rdma --report -- ib_write_bw -d doorbell0",
+       .text = "A server of perftest; the same with 'localhost' at the end is its client.",
+       .needs = Needs::program},
+      {.command =
+           "doorbell run rdma --fault drop=0.01,reorder=0.01 --seed 7 -- ibv_rc_pingpong -d doorbell0 -g 0 -c",
+       .text = "Does it hang on loss? pingpong -c checks its data.",
+       .needs = Needs::program},
+      {.command = "doorbell run rdma --rings mlx5 -- doorbell rdma --provider mlx5 --device doorbell0",
+       .text = "Drive the NIC through rings in ConnectX's format.",
+       .needs = Needs::program},
+      {.command = "eval \"$(doorbell run rdma --print-environment)\"",
+       .text = "For all programs that this shell starts.",
+       .needs = Needs::program}};
+  c.check = check;
+  c.run = run;
+  return c;
+}
+
+}  // namespace doorbell::cli
