@@ -111,7 +111,7 @@ TEST(VfioUserNvmeClient, MemoryIsAskedForWhileMoreIsMapped) {
     std::thread asker([&] {
       std::array<u8, 4096> got;
       while (!stop.load()) {
-        bad += remote->read(asked_for.iova(), got.data(), got.size()) ? 0u : 1u;
+        bad += remote->read(asked_for.iova(), got.data(), got.size(), {}) ? 0u : 1u;
         ++reads;
       }
     });
