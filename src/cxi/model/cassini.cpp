@@ -46,7 +46,7 @@ ModelCassini::ModelCassini(const ModelConfig& config, std::string name,
       entries_("portals entries", 0),
       memories_("places for mapped memory", 0),
       contexts_("address contexts", 1, kMaxContexts),
-      profiles_("communication profiles", 0, kMaxDomains),
+      profiles_("communication profiles", 0, kMaxProfiles),
       pids_("process numbers", 1, std::min(1u << config.pid_bits, kAnyPid)) {
   // The agent is a kernel of the first GPU. While that kernel runs, a driver may wait for its end before it
   // maps more memory.
