@@ -109,8 +109,12 @@ const u32* ModelCassini::alive(Initiator initiator) {
 
 nlohmann::ordered_json ModelCassini::counters() {
   const std::scoped_lock lock(mutex_);
-  engine_->refresh();
-  const EngineCounters& c = engine_->counters();
+  return counters_of(*engine_, shared_);
+}
+
+nlohmann::ordered_json counters_of(EngineBase& engine, const ModelShared& shared) {
+  engine.refresh();
+  const EngineCounters& c = engine.counters();
   nlohmann::ordered_json j;
   j["commands"] = c.commands.value();
   j["puts"] = c.puts.value();
@@ -128,9 +132,9 @@ nlohmann::ordered_json ModelCassini::counters() {
   j["events"] = c.events.value();
   j["dropped_events"] = c.dropped_events.value();
   j["triggered_operations"] = c.triggered.value();
-  if (shared_.config.engine != ModelConfig::Engine::cpu) j["in_bursts"] = c.in_bursts.value();
-  j["dma_faults"] = engine_->dma_faults();
-  nlohmann::ordered_json faults = shared_.faults.json();
+  if (shared.config.engine != ModelConfig::Engine::cpu) j["in_bursts"] = c.in_bursts.value();
+  j["dma_faults"] = engine.dma_faults();
+  nlohmann::ordered_json faults = shared.faults.json();
   faults["eq_full"] = c.eq_full.value();
   faults["stuck_read"] = c.stuck_read.value();
   faults["pte_disable"] = c.pte_disabled.value();

@@ -9,6 +9,7 @@
 
 #include <type_traits>
 
+#include "cxi/model/engine_report.hpp"
 #include "cxi/model/engine_rule.hpp"
 #include "cxi/model/launch.hpp"
 #include "cxi/model/objects.hpp"
@@ -43,6 +44,15 @@ class Engine {
   DOORBELL_GPU_NOINLINE bool poll();
   /// Carries out a set-up call. Between two rounds.
   DOORBELL_GPU_NOINLINE void change(const Change& c);
+
+  /// Between two rounds.
+  [[nodiscard]] EntryReport entry(u32 index) const {
+    const TableEntry& pte = parts_.objects.table[index];
+    EntryReport report{pte.state, 0};
+    for (const Chain& list : pte.lists)
+      for (u32 i = list.first; i != kNobody; i = parts_.list_entry(i).next) ++report.buffers;
+    return report;
+  }
 
   // The same in parts, for an engine of several lanes. Lane 0 calls all of it.
   DOORBELL_INLINE void begin_round() { now_ = 0; }

@@ -85,6 +85,11 @@ class EngineThread final : public EngineBase {
   void change(const Change& c) override {
     set_up_.run([&] { engine_.change(c); });
   }
+  EntryReport entry(u32 index) override {
+    EntryReport report;
+    set_up_.run([&] { report = engine_.entry(index); });
+    return report;
+  }
   bool poll() override {
     set_up_.serve();
     const bool work = engine_.poll();
