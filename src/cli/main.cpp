@@ -62,9 +62,10 @@ std::vector<std::string> own_words(const Command& command, std::span<const std::
                                    Context& context) {
   const auto dashes = std::ranges::find(arguments, "--");
   std::error_code ignored;
-  // A file whose name begins with a dash may follow, too.
+  // An operand, a file whose name begins with a dash, may follow, too.
   if (command.takes_rest && dashes != arguments.end() && dashes + 1 != arguments.end() &&
-      (find(context.commands, dashes[1]) != nullptr || !std::filesystem::exists(dashes[1], ignored))) {
+      (command.options.operands().empty() || find(context.commands, dashes[1]) != nullptr ||
+       !std::filesystem::exists(dashes[1], ignored))) {
     context.rest.emplace(dashes + 1, arguments.end());
     arguments = arguments.first(static_cast<std::size_t>(dashes - arguments.begin()));
   }
