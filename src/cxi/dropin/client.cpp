@@ -204,9 +204,9 @@ void Client::map(Asked& a) {
   auto& lni = find<Lni>(a[0]);
   const u64 address = a[1], bytes = a[2], flags = a[3];
   if (bytes == 0 || bytes > kMostBytes || address > ~u64{0} - bytes - kPage) refuse(EINVAL, "no memory");
-  if ((flags & (kMapRead | kMapWrite)) == 0) refuse(EINVAL, "neither read nor written");
   const u64 first = address / kPage * kPage, size = (address + bytes - first + kPage - 1) / kPage * kPage;
-  const Access access = (flags & kMapWrite) == 0   ? Access::read
+  // Neither of them is a mapping too, which nothing writes to.
+  const Access access = (flags & kMapWrite) == 0  ? Access::read
                         : (flags & kMapRead) == 0 ? Access::write
                                                   : Access::read_write;
   const auto& m = add<Mapping>(a, lni, memory(a, 0, size), first, size, access);

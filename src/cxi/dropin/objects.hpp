@@ -91,9 +91,7 @@ struct DomainObject final : Object {
   ~DomainObject() override {
     nic.engine->change(removal(Change::Kind::remove_domain, number));
     nic.domains.release(number);
-    const auto at = nic.pids.find({vni, pid});
-    at->second.used = false;
-    if (at->second.reserved_by == 0) nic.pids.erase(at);
+    nic.pids.erase({vni, pid});  // a reservation is for one use
   }
   const u32 vni, pid, number;
 };
@@ -223,6 +221,7 @@ struct Count final : Object {
     c.counter.owner = l.owner;
     c.counter.doorbell = reinterpret_cast<u64*>(doorbell.data());
     c.counter.writes_back = at != nullptr;
+    c.counter.on_request = true;  // as hardware does; programs take an early one for the answer
     c.counter.writeback = {at, 0};
     nic.engine->change(c);
   }

@@ -120,6 +120,7 @@ nlohmann::ordered_json counters_of(EngineBase& engine, const ModelShared& shared
   j["puts"] = c.puts.value();
   j["gets"] = c.gets.value();
   j["idc_puts"] = c.idc_puts.value();
+  j["atomics"] = c.atomics.value();
   j["unrestricted"] = c.unrestricted.value();
   j["bytes"] = c.bytes.value();
   j["packets"] = c.packets.value();

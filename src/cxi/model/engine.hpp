@@ -7,8 +7,10 @@
 
 #include <doorbell/cxi/event_queue.hpp>
 
+#include <cstring>
 #include <type_traits>
 
+#include "cxi/atomics.hpp"
 #include "cxi/model/engine_report.hpp"
 #include "cxi/model/engine_rule.hpp"
 #include "cxi/model/launch.hpp"
@@ -29,6 +31,7 @@ namespace doorbell::cxi {
 ///   gone(), leave(), remove_device()   whether the device is there; it fails; Fault::removal
 ///   finish_time(now, bytes), wall_ns()
 ///   kInARow             slots of one queue that serve() executes in a round, at least kLargestSlots
+///   kAtomics            it carries out atomic operations, in host memory
 ///   kReadsAtOnce        copy() is done with a command's own bytes when it returns
 template <class Parts>
 class Engine {
@@ -103,8 +106,18 @@ class Engine {
   // each trigger that fires with it.
   static constexpr u32 kLateAtOnce = 2 + 2 * kMaxTriggers;
 
+  /// What an operation does in place of moving bytes.
+  struct AtomicOperation {
+    Atomic atomic;
+    bool fetching = false;
+    bool in_command = false;  ///< the first operand; else it is at `first_at`
+    Iova first_at = 0;
+    Iova old_at = 0;  ///< where what was in memory goes
+    u32 old_lac = 0;
+  };
   /// Bytes to move from one memory to another.
   struct Operation {
+    const AtomicOperation* atomic = nullptr;
     const DmaFields* fields = nullptr;
     Opcode opcode = Opcode::nomatch_put;
     const u8* inlined = nullptr;  ///< the payload, if it was in the command
@@ -115,6 +128,22 @@ class Engine {
     u64 header_data = 0;
     [[nodiscard]] DOORBELL_INLINE bool is_get() const {
       return opcode == Opcode::get || opcode == Opcode::nomatch_get;
+    }
+    /// REPLY tells the initiator, not ACK.
+    [[nodiscard]] DOORBELL_INLINE bool replies() const { return is_get() || opcode == Opcode::fetching_atomic; }
+    [[nodiscard]] DOORBELL_INLINE EventType target_event() const {
+      if (opcode == Opcode::atomic) return EventType::atomic;
+      if (opcode == Opcode::fetching_atomic) return EventType::fetch_atomic;
+      return is_get() ? EventType::get : EventType::put;
+    }
+    /// What the buffer must be for.
+    [[nodiscard]] DOORBELL_INLINE u32 permission() const {
+      if (opcode == Opcode::fetching_atomic) return append_flag::op_get | append_flag::op_put;
+      return is_get() ? append_flag::op_get : append_flag::op_put;
+    }
+    [[nodiscard]] DOORBELL_INLINE Access target_access() const {
+      if (opcode == Opcode::fetching_atomic) return Access::read_write;
+      return is_get() ? Access::read : Access::write;
     }
   };
   using Result = OperationResult;
@@ -161,6 +190,19 @@ class Engine {
   [[nodiscard]] DOORBELL_GPU_NOINLINE u32 route(WorkQueue& q, const Dfa& dfa, ReturnCode& code);
   [[nodiscard]] DOORBELL_GPU_NOINLINE ListEntry* list_entry(TableEntry& pte, const Operation& op,
                                                             ReturnCode& code);
+  // engine_atomics.hpp
+  [[nodiscard]] DOORBELL_HD bool is_dma_atomic(WorkQueue& q, const u64* words, ReturnCode& code);
+  [[nodiscard]] DOORBELL_HD bool is_idc_atomic(WorkQueue& q, const u64* words, ReturnCode& code);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE Result carry_out(WorkQueue& q, const Operation& op, const ListEntry& entry);
+  [[nodiscard]] DOORBELL_INLINE static DmaFields fields_of(const CState& c) {
+    DmaFields fields;
+    fields.index_ext = c.index_ext;
+    fields.lac = c.write_lac;
+    fields.flags = c.flags;
+    fields.ct = c.ct;
+    fields.eq = c.eq;
+    return fields;
+  }
   DOORBELL_GPU_NOINLINE void delivered(TableEntry& pte, ListEntry& entry, const Operation& op);
   DOORBELL_HD void acknowledge(u32 owner, const Operation& op, const Result& result,
                                const model::InjectedFault& injected);
@@ -380,6 +422,7 @@ DOORBELL_HD bool Engine<Parts>::settle() {
 
 }  // namespace doorbell::cxi
 
+#include "cxi/model/engine_atomics.hpp"
 #include "cxi/model/engine_commands.hpp"
 #include "cxi/model/engine_counters.hpp"
 #include "cxi/model/engine_data.hpp"

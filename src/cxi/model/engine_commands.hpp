@@ -289,6 +289,7 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_dma(WorkQueue& q, const 
     return operate(q, op);
   }
   if (h.opcode == static_cast<u32>(Opcode::noop)) return ReturnCode::ok;
+  if (ReturnCode code = ReturnCode::ok; is_dma_atomic(q, words, code)) return code;
   // Opcodes that exist but are not modelled, then opcodes that do not exist.
   return h.opcode <= static_cast<u32>(Opcode::reduction) ? ReturnCode::illegal_op
                                                          : ReturnCode::cmd_invalid_arg;
@@ -303,6 +304,7 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_idc(WorkQueue& q, const 
     q.has_cstate = true;
     return ReturnCode::ok;
   }
+  if (ReturnCode code = ReturnCode::ok; is_idc_atomic(q, words, code)) return code;
   IdcPut put;
   if (!decode(words, put))
     return h.opcode <= static_cast<u32>(Opcode::reduction) && h.opcode != static_cast<u32>(Opcode::put) &&
@@ -310,15 +312,10 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_idc(WorkQueue& q, const 
                ? ReturnCode::illegal_op
                : ReturnCode::cmd_invalid_arg;
   if (!q.has_cstate || put.bytes > idc_limit(q.cstate.flags.restricted)) return ReturnCode::cmd_invalid_arg;
-  DmaFields fields;
-  fields.index_ext = q.cstate.index_ext;
-  fields.lac = q.cstate.write_lac;
-  fields.flags = q.cstate.flags;
+  DmaFields fields = fields_of(q.cstate);
   fields.dfa = put.dfa;
   fields.remote_offset = put.remote_offset;
   fields.request_len = put.bytes;
-  fields.ct = q.cstate.ct;
-  fields.eq = q.cstate.eq;
   Operation op;
   op.fields = &fields;
   op.opcode = Opcode::put;

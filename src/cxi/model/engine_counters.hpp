@@ -16,7 +16,7 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::add(const CountingEvent& created) {
   counters_.add(ct.index);
   store64_relaxed(ct.doorbell + Counter::kResetSuccess, kUnwritten);
   store64_relaxed(ct.doorbell + Counter::kResetFailure, kUnwritten);
-  write_back(ct);
+  if (!ct.on_request) write_back(ct);
 }
 
 template <class Parts>
@@ -71,6 +71,7 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_counter(WorkQueue& q, co
       fire(trigger);
       return ReturnCode::ok;
     case CounterOpcode::get:
+      (void)poll_doorbell(*ct);  // what was stored there before the command counts
       bring_up_to_date(*ct);
       write_back(*ct);
       return ReturnCode::ok;
@@ -220,11 +221,13 @@ template <class Parts>
 DOORBELL_GPU_NOINLINE bool Engine<Parts>::poll_doorbell(CountingEvent& ct) {
   u64* const page = ct.doorbell;
   bool found = false;
+  // Looked at first: a success that was stored before the failure is then counted with it.
+  const bool failed = load64_acquire(page + Counter::kFailure) != 0;
   if (load64_relaxed(page + Counter::kSuccess) != 0) {
     count(ct.index, exchange64(page + Counter::kSuccess, 0) & kMaxSuccess, 0);
     found = true;
   }
-  if (load64_relaxed(page + Counter::kFailure) != 0) {
+  if (failed) {
     count(ct.index, 0, static_cast<u32>(exchange64(page + Counter::kFailure, 0) & kMaxFailure));
     found = true;
   }
@@ -262,9 +265,10 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::bring_up_to_date(CountingEvent& ct) {
   if (!settle()) return;
   ct.success = (ct.success + ct.new_success) & kMaxSuccess;
   ct.failure = (ct.failure + ct.new_failure) & kMaxFailure;
+  const bool failed = ct.new_failure != 0;
   ct.new_success = 0;
   ct.new_failure = 0;
-  write_back(ct);
+  if (!ct.on_request || failed) write_back(ct);
   while (!ct.waiting.empty() && ct.success >= parts_.trigger(ct.waiting.first).fields.threshold)
     fire(take_trigger(ct));
 }

@@ -34,7 +34,8 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::operate(WorkQueue& q, const Oper
   ++q.serial;
   const bool ok = result.code == ReturnCode::ok;
   if (ok) {
-    (op.inlined != nullptr ? parts_.counters.idc_puts
+ (op.atomic != nullptr    ? parts_.counters.atomics
+     : op.inlined != nullptr ? parts_.counters.idc_puts
      : op.is_get()         ? parts_.counters.gets
                            : parts_.counters.puts) += 1;
     if (!f.flags.restricted) parts_.counters.unrestricted += 1;
@@ -123,7 +124,7 @@ DOORBELL_GPU_NOINLINE ListEntry* Engine<Parts>::list_entry(TableEntry& pte, cons
   }
   ListEntry& entry = parts_.list_entry(place);
   const Append& a = entry.append;
-  if (!entry.has(op.is_get() ? append_flag::op_get : append_flag::op_put)) {
+  if ((entry.append.flags & op.permission()) != op.permission()) {
     code = ReturnCode::op_violation;
     return nullptr;
   }
@@ -133,11 +134,11 @@ DOORBELL_GPU_NOINLINE ListEntry* Engine<Parts>::list_entry(TableEntry& pte, cons
     return nullptr;
   }
   if (entry.epoch != epoch_ || entry.memory == kNobody) {
-    entry.memory = find(pte.owner, a.lac, a.start, a.length, op.is_get() ? Access::read : Access::write, code);
+    entry.memory = find(pte.owner, a.lac, a.start, a.length, op.target_access(), code);
     entry.epoch = epoch_;
     if (entry.memory == kNobody) return nullptr;
   }
-  if (!allows(parts_.objects.memories[entry.memory].access, op.is_get() ? Access::read : Access::write)) {
+  if (!allows(parts_.objects.memories[entry.memory].access, op.target_access())) {
     code = ReturnCode::page_perm_error;
     return nullptr;
   }
@@ -154,7 +155,7 @@ DOORBELL_GPU_NOINLINE typename Engine<Parts>::Result Engine<Parts>::transfer(
 
   // The initiator's own memory is checked first: an error there never leaves the NIC.
   model::DmaPlace local{const_cast<u8*>(op.inlined), nullptr, false};
-  if (op.inlined == nullptr && op.bytes > 0) {
+  if (op.inlined == nullptr && op.atomic == nullptr && op.bytes > 0) {
     const Access want = op.is_get() ? Access::write : Access::read;
     u32 memory = place != kNobody && q.lac == f.lac ? q.memory : kNobody;
     const MappedMemory* m = memory != kNobody ? &parts_.objects.memories[memory] : nullptr;
@@ -179,7 +180,7 @@ DOORBELL_GPU_NOINLINE typename Engine<Parts>::Result Engine<Parts>::transfer(
   if (pte->state != PtlteState::enabled) return {ReturnCode::pt_disabled, true};
   ListEntry* const entry = list_entry(*pte, op, code);
   if (entry == nullptr) return {code, true};
-  const Result result = move(op, local, *entry, injected);
+  const Result result = op.atomic != nullptr ? carry_out(q, op, *entry) : move(op, local, *entry, injected);
   if (result.code == ReturnCode::ok) delivered(*pte, *entry, op);
   return result;
 }
@@ -244,7 +245,7 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::delivered(TableEntry& pte, ListEntry& 
   if (!entry.has(append_flag::success_disable) && !entry.has(append_flag::comm_disable)) {
     constexpr u32 kLongestShortEvent = (1u << 20) - 1;  // limit of the length in a short target event
     TargetLongEvent e;
-    e.type = op.is_get() ? EventType::get : EventType::put;
+    e.type = op.target_event();
     e.header_data = op.header_data;
     e.initiator = op.initiator;
     e.ptlte_index = pte.index;
@@ -255,6 +256,11 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::delivered(TableEntry& pte, ListEntry& 
     e.mlength = e.rlength = static_cast<u32>(op.bytes);
     e.remote_offset = op.fields->remote_offset;
     e.start = a.start + op.fields->remote_offset;
+    if (op.atomic != nullptr) {
+      e.atomic_op = static_cast<u32>(op.atomic->atomic.op);
+      e.atomic_type = static_cast<u32>(op.atomic->atomic.type);
+      e.cswap_op = static_cast<u32>(op.atomic->atomic.swap_if);
+    }
     if (op.bytes > kLongestShortEvent || pte.long_events) {
       write_event(pte.owner, pte.eq, e);
     } else {
@@ -276,7 +282,7 @@ DOORBELL_HD void Engine<Parts>::acknowledge(u32 owner, const Operation& op, cons
   Acknowledgement a;
   a.flags = f.flags;
   a.owner = owner;
-  a.is_get = op.is_get();
+  a.is_get = op.replies();
   a.result = result;
   a.ct = f.ct;
   a.eq = f.eq;

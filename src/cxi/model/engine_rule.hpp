@@ -35,7 +35,7 @@ struct EngineRule {
 };
 
 struct EngineCounters {
-  model::Count commands, puts, gets, idc_puts, unrestricted, bytes, packets, doorbells, invalid_doorbells,
+  model::Count commands, puts, gets, idc_puts, atomics, unrestricted, bytes, packets, doorbells, invalid_doorbells,
       window_writes, rejected_windows, command_failures, refused_operations, events, dropped_events,
       triggered;
   model::Count in_bursts;  ///< operations that several lanes executed together

@@ -34,6 +34,7 @@ class ThreadParts {
  public:
   static constexpr u32 kInARow = 64;
   static constexpr bool kReadsAtOnce = true;
+  static constexpr bool kAtomics = true;
 
   ThreadParts(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent)
       : shared_(shared),

@@ -86,6 +86,7 @@ struct CountingEvent {
   u32 next_dirty = kNobody;
   u64* doorbell = nullptr;
   bool writes_back = false;
+  bool on_request = false;  ///< the write-back: by a GET command, and when an operation has failed
   QueuePlace writeback;
   Chain waiting;  ///< triggers, the lowest threshold first, and with equal ones the older first
 };

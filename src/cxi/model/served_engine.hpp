@@ -26,6 +26,7 @@ class ServedParts {
  public:
   static constexpr u32 kInARow = 8;  // then several lanes try again
   static constexpr bool kReadsAtOnce = false;
+  static constexpr bool kAtomics = false;
 
   DOORBELL_HD ServedParts(const ServerJob& job, ServedMemory<Clock>& memory, u32 helpers)
       : job_(job),

@@ -135,12 +135,13 @@ DOORBELL_LIBCXI int cxil_alloc_lni(void* device, void** lni, unsigned service) {
   Reply reply;
   if (const int error = take(ask, parent, given, reply); error != 0) return error;
   given->shown.id = static_cast<u32>(reply.value[0]);
-  *lni = given.release();
+  given->device = of(device);
+  *lni = &given.release()->shown;
   return 0;
 }
 
 DOORBELL_LIBCXI int cxil_destroy_lni(void* lni) {
-  return give_back<LniGiven>(lni, Kind::lni);
+  return lni == nullptr ? -EINVAL : give_back<LniGiven>(LniGiven::of(lni), Kind::lni);
 }
 
 DOORBELL_LIBCXI int cxil_alloc_trig_cp(void* lni, unsigned vni, int tc, int type, int lcid_type, void** cp) {

@@ -27,6 +27,7 @@ struct Handle {
 
 struct DeviceHandle {
   libcxi::DeviceInfo shown{};
+  int file = -1;  ///< where the library has the device's descriptor; programs that write to it get EBADF
   std::shared_ptr<Connection> connection;
 };
 /// `Shown`: the program's structure.
@@ -48,7 +49,15 @@ struct WaitShown {
   int file;  ///< for poll(), POLLPRI
 };
 
-using LniGiven = Given<LniShown>;
+/// HPE's tests look at the device through the word in front of what they are given.
+struct LniGiven {
+  DeviceHandle* device = nullptr;
+  LniShown shown{};
+  Handle object;
+  [[nodiscard]] static LniGiven* of(void* seen) {
+    return reinterpret_cast<LniGiven*>(static_cast<u8*>(seen) - offsetof(LniGiven, shown));
+  }
+};
 using DomainGiven = Given<libcxi::Domain>;
 using ProfileGiven = Given<libcxi::Cp>;
 using MapGiven = Given<libcxi::Md>;
