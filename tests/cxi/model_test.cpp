@@ -393,7 +393,7 @@ TEST(CxiFailures, UnknownCommands) {
       {target, cq(1, 13), ReturnCode::cmd_invalid_arg},
       {target, cq(0, 12), ReturnCode::cmd_invalid_arg},
       // It exists, and the model does not do it.
-      {transmit, dma(2, 4), ReturnCode::illegal_op},
+      {transmit, dma(2, 13), ReturnCode::illegal_op},
       {transmit, dma(1, 3), ReturnCode::illegal_op},
       {transmit, idc(1, 7), ReturnCode::illegal_op},
       {target, cq(1, 9), ReturnCode::illegal_op},

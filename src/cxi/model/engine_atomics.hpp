@@ -13,7 +13,7 @@ namespace doorbell::cxi {
 template <class Parts>
 DOORBELL_HD bool Engine<Parts>::is_dma_atomic(WorkQueue& q, const u64* words, ReturnCode& code) {
   DmaAtomic dma;
-  if (!decode(words, dma)) return false;
+  if (!Parts::kAtomics || !decode(words, dma)) return false;
   AtomicOperation amo;
   amo.atomic = dma.atomic;
   amo.first_at = dma.local_addr;
@@ -40,6 +40,7 @@ DOORBELL_HD bool Engine<Parts>::is_idc_atomic(WorkQueue& q, const u64* words, Re
   IdcHead head;
   u64 old_at = 0;
   u32 length = 0;
+  if (!Parts::kAtomics) return false;
   if (IdcAtomic large; decode(words, large)) {
     amo.atomic = large.atomic;
     amo.fetching = large.fetching;
