@@ -18,6 +18,7 @@ namespace {
 constexpr u64 kMostBytes = u64{1} << 40;
 constexpr u64 kMostEventBytes = u64{1} << 31;
 constexpr u64 kObjectsOfAClient = 20'000;
+constexpr std::ptrdiff_t kLnisOfAClient = 16;
 // Flags of the library's calls.
 constexpr u64 kMapWrite = 1 << 2, kMapRead = 1 << 3;
 constexpr u64 kTransmit = 1 << 1, kEthernet = 1 << 2, kTriggered = 1 << 3;
@@ -142,6 +143,8 @@ void Client::get_service(Asked& a) {
 void Client::alloc_lni(Asked& a) {
   const Service* const s = nic_.service(a[0]);
   if (s == nullptr) refuse(EINVAL, "no such service");
+  if (std::ranges::count_if(objects_, [](const auto& o) { return o.second->kind == Kind::lni; }) >= kLnisOfAClient)
+    refuse(ENOSPC, "the others of this Cassini are for other clients");
   a.reply.value[0] = add<Lni>(a, nic_, *s).owner;
 }
 

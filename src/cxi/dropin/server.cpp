@@ -106,7 +106,7 @@ bool Server::serve(Connected& c) {
     return false;
   }
   const Reply reply = c.client->answer(request, files);
-  if (request.call == Call::hello) c.greeted = reply.result == 0;
+  if (request.call == Call::hello && reply.result == 0) c.greeted = true;
   if (reply.result != 0) ++refused_;
   // A client waits for each answer, so there is room for it; one that does not is not waited for.
   return ::send(c.socket.get(), &reply, sizeof reply, MSG_DONTWAIT | MSG_NOSIGNAL) ==

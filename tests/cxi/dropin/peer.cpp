@@ -43,6 +43,7 @@ int target() {
   HeapMapped heap(e.lni);
   std::vector<u8> behind(5000, 0xa5);
   Target t(e, kPageBytes, append_flag::op_put | append_flag::op_get, 1);
+  Target progress(e, kPageBytes, kQuietPutGet, 2);  // how many puts have been checked
   Append a;
   t.unlink(7);
   a.ptlte_index = t.index();
@@ -57,9 +58,9 @@ int target() {
   std::fflush(stdout);
   for (u32 n = 0; n < kPuts; ++n) {
     if (t.events.expect<TargetEvent>(EventType::put).length != kBytes) return 4;
-    // The initiator gets it back before it puts the next one.
     for (u32 k = 0; k < kBytes; ++k)
       if (heap.data[k] != pattern(n, k)) return 5;
+    store64_release(reinterpret_cast<u64*>(progress.memory.buffer.data), n + 1);
     if (t.events.expect<TargetEvent>(EventType::get).length != kBytes) return 6;
   }
   for (const u8 b : before)
@@ -82,7 +83,14 @@ int initiator(u32 pid) {
     i.commands.submit(c);
     (void)i.events.expect<InitiatorEvent>(type);
   };
+  const auto checked = [&] {
+    i.commands.submit(i.operation(Opcode::get, pid, 8, 0, 0, 2));
+    (void)i.events.expect<InitiatorEvent>(EventType::reply);
+    return load64_acquire(reinterpret_cast<u64*>(i.memory.buffer.data));
+  };
   for (u32 n = 0; n < kPuts; ++n) {
+    // The target looks at each before the next one overwrites it.
+    if (!eventually([&] { return checked() == n; })) return 6;
     for (u32 k = 0; k < kBytes; ++k) heap.data[k] = pattern(n, k);
     send(Opcode::put, EventType::ack);
     std::memset(heap.data, 0, kBytes);
