@@ -43,6 +43,8 @@ struct LibcxiLibrary {
                     libcxi::WaitObject*, libcxi::Eq**);
   int (*destroy_evtq)(libcxi::Eq*);
   int (*alloc_cmdq)(libcxi::Lni*, libcxi::Eq*, const libcxi::CqOptions*, libcxi::Cq**);
+  /// Null in versions before 1.11, which have no queues in memory of the caller.
+  int (*alloc_buf_cmdq)(libcxi::Lni*, libcxi::Eq*, const libcxi::CqBufferOptions*, libcxi::Cq**);
   int (*destroy_cmdq)(libcxi::Cq*);
   int (*alloc_ct)(libcxi::Lni*, void*, libcxi::Ct**);
   int (*destroy_ct)(libcxi::Ct*);
