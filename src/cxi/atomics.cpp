@@ -31,10 +31,14 @@ bool swaps(SwapIf when, const T& second, const T& memory) {
   if (when == SwapIf::not_equal) return !(second == memory);
   if constexpr (std::is_arithmetic_v<T>) {
     switch (when) {
-      case SwapIf::less_equal: return second <= memory;
-      case SwapIf::less: return second < memory;
-      case SwapIf::greater_equal: return second >= memory;
-      default: return second > memory;
+      case SwapIf::less_equal:
+        return second <= memory;
+      case SwapIf::less:
+        return second < memory;
+      case SwapIf::greater_equal:
+        return second >= memory;
+      default:
+        return second > memory;
     }
   }
   return false;
@@ -53,15 +57,24 @@ T result(const Atomic& a, const T& memory) {
     using U = std::make_unsigned_t<T>;
     const U m = static_cast<U>(memory), f = static_cast<U>(first), s = static_cast<U>(operand<T>(a.second));
     switch (a.op) {
-      case AtomicOp::sum: return static_cast<T>(static_cast<U>(m + f));  // wraps
-      case AtomicOp::logical_or: return memory != 0 || first != 0 ? 1 : 0;
-      case AtomicOp::logical_and: return memory != 0 && first != 0 ? 1 : 0;
-      case AtomicOp::logical_xor: return (memory != 0) != (first != 0) ? 1 : 0;
-      case AtomicOp::bit_or: return static_cast<T>(m | f);
-      case AtomicOp::bit_and: return static_cast<T>(m & f);
-      case AtomicOp::bit_xor: return static_cast<T>(m ^ f);
-      case AtomicOp::and_xor: return static_cast<T>((m & s) ^ f);
-      default: return memory;
+      case AtomicOp::sum:
+        return static_cast<T>(static_cast<U>(m + f));  // wraps
+      case AtomicOp::logical_or:
+        return memory != 0 || first != 0 ? 1 : 0;
+      case AtomicOp::logical_and:
+        return memory != 0 && first != 0 ? 1 : 0;
+      case AtomicOp::logical_xor:
+        return (memory != 0) != (first != 0) ? 1 : 0;
+      case AtomicOp::bit_or:
+        return static_cast<T>(m | f);
+      case AtomicOp::bit_and:
+        return static_cast<T>(m & f);
+      case AtomicOp::bit_xor:
+        return static_cast<T>(m ^ f);
+      case AtomicOp::and_xor:
+        return static_cast<T>((m & s) ^ f);
+      default:
+        return memory;
     }
   } else if constexpr (std::is_floating_point_v<T> || kComplex<T>) {
     if (a.op == AtomicOp::sum) return memory + first;
@@ -104,31 +117,47 @@ bool is_atomic(const Atomic& a) {
   if (a.op > AtomicOp::and_xor || static_cast<u32>(a.op) == 3 || a.swap_if > SwapIf::greater) return false;
   switch (a.type) {
     case AtomicType::f32:
-    case AtomicType::f64: return !bits;
+    case AtomicType::f64:
+      return !bits;
     case AtomicType::f32_complex:
     case AtomicType::f64_complex:
       return a.op == AtomicOp::sum || a.op == AtomicOp::swap ||
              (a.op == AtomicOp::compare_swap && a.swap_if <= SwapIf::not_equal);
-    case AtomicType::u128: return a.op == AtomicOp::compare_swap && a.swap_if == SwapIf::equal;
-    default: return atomic_bytes(a.type) != 0;
+    case AtomicType::u128:
+      return a.op == AtomicOp::compare_swap && a.swap_if == SwapIf::equal;
+    default:
+      return atomic_bytes(a.type) != 0;
   }
 }
 
 void apply_atomic(const Atomic& a, u8* memory, u8* old) {
   switch (a.type) {
-    case AtomicType::i8: return apply<std::int8_t, u8>(a, memory, old);
-    case AtomicType::u8: return apply<u8, u8>(a, memory, old);
-    case AtomicType::i16: return apply<std::int16_t, u16>(a, memory, old);
-    case AtomicType::u16: return apply<u16, u16>(a, memory, old);
-    case AtomicType::i32: return apply<std::int32_t, u32>(a, memory, old);
-    case AtomicType::u32: return apply<u32, u32>(a, memory, old);
-    case AtomicType::i64: return apply<std::int64_t, u64>(a, memory, old);
-    case AtomicType::u64: return apply<u64, u64>(a, memory, old);
-    case AtomicType::f32: return apply<float, u32>(a, memory, old);
-    case AtomicType::f32_complex: return apply<std::complex<float>, u64>(a, memory, old);
-    case AtomicType::f64: return apply<double, u64>(a, memory, old);
-    case AtomicType::f64_complex: return apply_wide<std::complex<double>>(a, memory, old);
-    case AtomicType::u128: return apply_wide<U128>(a, memory, old);
+    case AtomicType::i8:
+      return apply<std::int8_t, u8>(a, memory, old);
+    case AtomicType::u8:
+      return apply<u8, u8>(a, memory, old);
+    case AtomicType::i16:
+      return apply<std::int16_t, u16>(a, memory, old);
+    case AtomicType::u16:
+      return apply<u16, u16>(a, memory, old);
+    case AtomicType::i32:
+      return apply<std::int32_t, u32>(a, memory, old);
+    case AtomicType::u32:
+      return apply<u32, u32>(a, memory, old);
+    case AtomicType::i64:
+      return apply<std::int64_t, u64>(a, memory, old);
+    case AtomicType::u64:
+      return apply<u64, u64>(a, memory, old);
+    case AtomicType::f32:
+      return apply<float, u32>(a, memory, old);
+    case AtomicType::f32_complex:
+      return apply<std::complex<float>, u64>(a, memory, old);
+    case AtomicType::f64:
+      return apply<double, u64>(a, memory, old);
+    case AtomicType::f64_complex:
+      return apply_wide<std::complex<double>>(a, memory, old);
+    case AtomicType::u128:
+      return apply_wide<U128>(a, memory, old);
   }
 }
 

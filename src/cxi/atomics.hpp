@@ -45,7 +45,14 @@ enum class AtomicType : u32 {
 
 /// When a COMPARE_SWAP stores its first operand: if the second one stands so to what is in memory.
 /// Source: shs-cassini-headers.
-enum class SwapIf : u32 { equal = 0, not_equal = 1, less_equal = 2, less = 3, greater_equal = 4, greater = 5 };
+enum class SwapIf : u32 {
+  equal = 0,
+  not_equal = 1,
+  less_equal = 2,
+  less = 3,
+  greater_equal = 4,
+  greater = 5
+};
 
 /// Bytes of an operand; 0: no such type.
 [[nodiscard]] DOORBELL_INLINE constexpr u32 atomic_bytes(AtomicType type) {
@@ -161,13 +168,15 @@ struct SmallAtomic : IdcHead {
   [[nodiscard]] DOORBELL_INLINE u32 header() const {
     return header_byte(CommandType::idc, 0, Opcode::atomic);
   }
-  [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) const { return h.byte() == header(); }
+  [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) const {
+    return h.byte() == header();
+  }
 };
 
 /// Whether there is such an operation on that type.
 [[nodiscard]] bool is_atomic(const Atomic& a);
-/// Carries a valid operation out on host memory, aligned to the type. Single with respect to other atomic accesses if
-/// it has 8 bytes or fewer. `old` gets what was there.
+/// Carries a valid operation out on host memory, aligned to the type. Single with respect to other atomic
+/// accesses if it has 8 bytes or fewer. `old` gets what was there.
 void apply_atomic(const Atomic& a, u8* memory, u8* old);
 
 }  // namespace doorbell::cxi

@@ -46,7 +46,8 @@ constexpr int kLookMs = 50;
 fs::path library_folder() {
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const fs::path& at : {program / "../lib/cxi", program / ".." / DOORBELL_CXI_FOLDER, program / "../lib/doorbell/cxi"})
+  for (const fs::path& at :
+       {program / "../lib/cxi", program / ".." / DOORBELL_CXI_FOLDER, program / "../lib/doorbell/cxi"})
     if (fs::exists(at / kLibrary, ignored)) return fs::canonical(at, ignored);
   throw Error(kLibrary, "doorbell's own is not beside this program",
               "looked in " + (program / ".." / DOORBELL_CXI_FOLDER).string(), ExitCode::absent);
@@ -78,7 +79,8 @@ cxi::ModelConfig config_of(const Options& o) {
     throw Error("--device", fmt::format("'{}' is no software Cassini", spec), "as cxi-model0:latency=2us");
   cxi::ModelConfig c = cxi::parse_model_spec(spec, "--device");
   if (c.engine != cxi::ModelConfig::Engine::cpu)
-    throw Error("--device", "engine: a Cassini for other programs is served by a thread of the CPU", "engine=cpu");
+    throw Error("--device", "engine: a Cassini for other programs is served by a thread of the CPU",
+                "engine=cpu");
   model::Use use;
   o.read_into(use);
   c.fit(use);
@@ -110,7 +112,8 @@ pid_t start(std::vector<std::string> words, const std::string& socket) {
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pid_t child = -1;
-  if (const int error = ::posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environ); error != 0)
+  if (const int error = ::posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environ);
+      error != 0)
     throw Error(words[0], "cannot be run: " + reason(error));
   return child;
 }
@@ -139,7 +142,8 @@ void report(const Options& o, cxi::dropin::Server& server) {
   std::FILE* const file = std::fopen(o.text("report-file").c_str(), "we");
   if (file == nullptr) throw Error("--report-file " + o.text("report-file"), reason(errno));
   const bool written = std::fprintf(file, "%s\n", text.c_str()) > 0;
-  if (std::fclose(file) != 0 || !written) throw Error("--report-file " + o.text("report-file"), "cannot be written");
+  if (std::fclose(file) != 0 || !written)
+    throw Error("--report-file " + o.text("report-file"), "cannot be written");
 }
 
 int run(const Options& o, Context& context) {
@@ -186,10 +190,12 @@ Command run_cxi_command() {
             .metavar = "cxi-modelN[:KEY=VALUE,...]",
             .default_text = "cxi-model0",
             .help = "the Cassini (keys above)"})
-      .add({.name = "socket",
-            .kind = Kind::path,
-            .metavar = "PATH",
-            .help = "serve at this path, or use the Cassini that is served there (not given: a path of this run's own)"})
+      .add(
+          {.name = "socket",
+           .kind = Kind::path,
+           .metavar = "PATH",
+           .help =
+               "serve at this path, or use the Cassini that is served there (not given: a path of this run's own)"})
       .group("Faults")
       .add(fault_option("fault KIND happens to each operation with probability P", "Faults"))
       .add({.name = "seed",

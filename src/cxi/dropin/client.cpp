@@ -94,30 +94,48 @@ void Client::perform(Asked& a) {
       a.reply.value[0] = nic_.shared.nid;
       a.reply.value[1] = nic_.shared.config.pid_bits;
       return;
-    case Call::get_service: return get_service(a);
-    case Call::alloc_lni: return alloc_lni(a);
-    case Call::alloc_profile: return alloc_profile(a);
-    case Call::change_profile: return change_profile(a);
-    case Call::reserve_pids: return reserve_pids(a);
-    case Call::alloc_domain: return alloc_domain(a);
-    case Call::map: return map(a);
-    case Call::alloc_wait_object: return alloc_wait_object(a);
-    case Call::alloc_event_queue: return alloc_event_queue(a);
-    case Call::resize_event_queue: return resize_event_queue(a);
+    case Call::get_service:
+      return get_service(a);
+    case Call::alloc_lni:
+      return alloc_lni(a);
+    case Call::alloc_profile:
+      return alloc_profile(a);
+    case Call::change_profile:
+      return change_profile(a);
+    case Call::reserve_pids:
+      return reserve_pids(a);
+    case Call::alloc_domain:
+      return alloc_domain(a);
+    case Call::map:
+      return map(a);
+    case Call::alloc_wait_object:
+      return alloc_wait_object(a);
+    case Call::alloc_event_queue:
+      return alloc_event_queue(a);
+    case Call::resize_event_queue:
+      return resize_event_queue(a);
     case Call::finish_resize: {
       auto& q = find<Events>(a[0]);
       if (q.former == nullptr) refuse(EINVAL, "it is not being resized");
       q.leave_former();
       return;
     }
-    case Call::reserve_events: return reserve_events(a);
-    case Call::alloc_command_queue: return alloc_command_queue(a);
-    case Call::alloc_counter: return alloc_counter(a);
-    case Call::move_writeback: return move_writeback(a);
-    case Call::alloc_portals_entry: return alloc_portals_entry(a);
-    case Call::map_portals_entry: return map_portals_entry(a);
-    case Call::entry_status: return entry_status(a);
-    case Call::destroy: return destroy(a);
+    case Call::reserve_events:
+      return reserve_events(a);
+    case Call::alloc_command_queue:
+      return alloc_command_queue(a);
+    case Call::alloc_counter:
+      return alloc_counter(a);
+    case Call::move_writeback:
+      return move_writeback(a);
+    case Call::alloc_portals_entry:
+      return alloc_portals_entry(a);
+    case Call::map_portals_entry:
+      return map_portals_entry(a);
+    case Call::entry_status:
+      return entry_status(a);
+    case Call::destroy:
+      return destroy(a);
     case Call::counters: {
       const std::string text = nic_.counts().dump();
       std::memcpy(a.reply.data, text.data(), std::min(text.size(), sizeof a.reply.data - 1));
@@ -143,7 +161,8 @@ void Client::get_service(Asked& a) {
 void Client::alloc_lni(Asked& a) {
   const Service* const s = nic_.service(a[0]);
   if (s == nullptr) refuse(EINVAL, "no such service");
-  if (std::ranges::count_if(objects_, [](const auto& o) { return o.second->kind == Kind::lni; }) >= kLnisOfAClient)
+  if (std::ranges::count_if(objects_, [](const auto& o) { return o.second->kind == Kind::lni; }) >=
+      kLnisOfAClient)
     refuse(ENOSPC, "the others of this Cassini are for other clients");
   a.reply.value[0] = add<Lni>(a, nic_, *s).owner;
 }
@@ -152,8 +171,8 @@ void Client::alloc_profile(Asked& a) {
   auto& lni = find<Lni>(a[0]);
   const u64 vni = a[1], traffic_class = a[2], type = a[3], lcid_type = a[4];
   if (!lni.service.allows(vni)) refuse(EINVAL, "not a VNI of the service");
-  if (traffic_class > 31 || (lni.service.traffic_classes >> traffic_class & 1) == 0 || type > kLastClassType ||
-      lcid_type > kLastLcidType)
+  if (traffic_class > 31 || (lni.service.traffic_classes >> traffic_class & 1) == 0 ||
+      type > kLastClassType || lcid_type > kLastLcidType)
     refuse(EINVAL, "not a traffic class of the service");
   // Only the first number is taken by triggered commands.
   const u32 first = lcid_type == kOtherLcid ? 1 : 0, end = lcid_type == kTriggeredLcid ? 1 : kMaxProfiles;
@@ -255,7 +274,8 @@ void Client::reserve_events(Asked& a) {
   const auto more = static_cast<std::int64_t>(a[1]);
   if (more >= kMostReserved || more <= -kMostReserved || q.reserved + more < 0)
     refuse(EINVAL, "a number that is out of range");
-  if (static_cast<u64>(q.reserved + more) > q.bytes / kSlotBytes / 2) refuse(ENOSPC, "the queue is too small");
+  if (static_cast<u64>(q.reserved + more) > q.bytes / kSlotBytes / 2)
+    refuse(ENOSPC, "the queue is too small");
   q.reserved += static_cast<int>(more);
   a.reply.value[0] = static_cast<u64>(q.reserved);
 }
@@ -264,7 +284,8 @@ void Client::alloc_command_queue(Asked& a) {
   auto& lni = find<Lni>(a[0]);
   auto* const events = find_or_none<Events>(a[1]);
   const u64 slots = a[2], policy = a[3], flags = a[4], lcid = a[5];
-  if (policy > kLastPolicy || (flags & kEthernet) != 0) refuse(EINVAL, "a policy or a kind that there is not");
+  if (policy > kLastPolicy || (flags & kEthernet) != 0)
+    refuse(EINVAL, "a policy or a kind that there is not");
   if (slots < kMinSlots || slots > kMaxSlots || !std::has_single_bit(slots)) refuse(EINVAL, "slots");
   const auto kind = (flags & kTransmit) == 0    ? CommandQueueKind::target
                     : (flags & kTriggered) != 0 ? CommandQueueKind::triggered

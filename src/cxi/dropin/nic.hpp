@@ -58,8 +58,8 @@ struct Nic {
   std::unique_ptr<EngineBase> engine;
   std::vector<Service> services;
   Handles owners, transmit_queues, target_queues, event_queues, counters, entries, memories, domains;
-  std::map<std::pair<u32, u32>, Pid> pids;             ///< by network and number
-  std::set<std::tuple<u32, u32, u32>> entry_names;     ///< network, process, index
+  std::map<std::pair<u32, u32>, Pid> pids;          ///< by network and number
+  std::set<std::tuple<u32, u32, u32>> entry_names;  ///< network, process, index
   Iova next_iova = u64{1} << 32;
   u32 queues_created = 0;
   std::unique_ptr<model::DeviceThread> thread;  ///< last, because the thread uses the engine

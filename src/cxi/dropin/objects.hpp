@@ -99,8 +99,12 @@ struct DomainObject final : Object {
 struct Mapping final : Object {
   static constexpr Kind kKind = Kind::mapping;
   Mapping(Lni& l, Pieces memory, u64 first, u64 size, Access access)
-      : Object(l.nic, kKind, {&l}), pieces(std::move(memory)), address(first), bytes(size),
-        place(nic.memories.claim()), iova(nic.next_iova) {
+      : Object(l.nic, kKind, {&l}),
+        pieces(std::move(memory)),
+        address(first),
+        bytes(size),
+        place(nic.memories.claim()),
+        iova(nic.next_iova) {
     nic.next_iova += bytes + (u64{1} << 21);  // an access past the end is a fault, not another mapping
     Change c;
     c.kind = Change::Kind::add_memory;
@@ -120,7 +124,7 @@ struct Mapping final : Object {
   /// Where the engine reaches the client's address; null unless all of it is in this mapping.
   [[nodiscard]] u8* at(u64 from, u64 n) const {
     return from >= address && n <= bytes && from - address <= bytes - n ? pieces.data() + (from - address)
-                                                                       : nullptr;
+                                                                        : nullptr;
   }
   static constexpr u32 kContext = 0;
   Pieces pieces;
@@ -138,8 +142,11 @@ struct WaitObject final : Object {
 struct Events final : Object {
   static constexpr Kind kKind = Kind::event_queue;
   Events(Lni& l, Mapping* m, WaitObject* event, WaitObject* status, u8* at, u64 size, Pieces page,
-              bool long_initiator)
-      : Object(l.nic, kKind, {&l, m, event, status}), memory(m), csr(std::move(page)), bytes(size),
+         bool long_initiator)
+      : Object(l.nic, kKind, {&l, m, event, status}),
+        memory(m),
+        csr(std::move(page)),
+        bytes(size),
         number(nic.event_queues.claim()) {
     Change c;
     c.kind = Change::Kind::add_event_queue;
@@ -182,9 +189,11 @@ struct Events final : Object {
 
 struct Commands final : Object {
   static constexpr Kind kKind = Kind::command_queue;
-  Commands(Lni& l, Events* events, CommandQueueKind takes, u32 slots, u32 vni, Pieces ring_pages,
-                Pieces page, bool foreign)
-      : Object(l.nic, kKind, {&l, events}), ring(std::move(ring_pages)), launch(std::move(page)),
+  Commands(Lni& l, Events* events, CommandQueueKind takes, u32 slots, u32 vni, Pieces ring_pages, Pieces page,
+           bool foreign)
+      : Object(l.nic, kKind, {&l, events}),
+        ring(std::move(ring_pages)),
+        launch(std::move(page)),
         numbers(takes == CommandQueueKind::target ? nic.target_queues : nic.transmit_queues) {
     Change c;
     c.kind = Change::Kind::add_queue;
@@ -213,7 +222,9 @@ struct Commands final : Object {
 struct Count final : Object {
   static constexpr Kind kKind = Kind::counter;
   Count(Lni& l, Pieces page, Pieces memory, u8* at)
-      : Object(l.nic, kKind, {&l}), doorbell(std::move(page)), writeback(std::move(memory)),
+      : Object(l.nic, kKind, {&l}),
+        doorbell(std::move(page)),
+        writeback(std::move(memory)),
         number(nic.counters.claim()) {
     Change c;
     c.kind = Change::Kind::add_counter;

@@ -28,12 +28,14 @@ void check(const Piece& piece, int file) {
   if (::fstat(file, &s) != 0 || !S_ISREG(s.st_mode)) refuse_memory(EINVAL, "a piece that is no file");
   const int seals = ::fcntl(file, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) refuse_memory(EPERM, "a file that can become shorter");
-  if (piece.offset + piece.bytes > static_cast<u64>(s.st_size)) refuse_memory(EINVAL, "a piece behind its file's end");
+  if (piece.offset + piece.bytes > static_cast<u64>(s.st_size))
+    refuse_memory(EINVAL, "a piece behind its file's end");
 }
 
 }  // namespace
 
-Pieces::Pieces(const Request& request, const SharedMemory& memory, std::span<Descriptor> files, bool foreign) {
+Pieces::Pieces(const Request& request, const SharedMemory& memory, std::span<Descriptor> files,
+               bool foreign) {
   if (memory.bytes == 0) return;
   if (!foreign) {
     data_ = reinterpret_cast<u8*>(memory.address);
@@ -41,7 +43,8 @@ Pieces::Pieces(const Request& request, const SharedMemory& memory, std::span<Des
     return;
   }
   const u64 end = u64{memory.first} + memory.pieces;
-  if (memory.pieces == 0 || end > kMaxPieces || end > files.size()) refuse_memory(EINVAL, "pieces without files");
+  if (memory.pieces == 0 || end > kMaxPieces || end > files.size())
+    refuse_memory(EINVAL, "pieces without files");
   if (memory.bytes > kMost) refuse_memory(EINVAL, "more memory than there is");
   u64 sum = 0;
   for (u64 i = memory.first; i < end; ++i) {
@@ -49,7 +52,8 @@ Pieces::Pieces(const Request& request, const SharedMemory& memory, std::span<Des
     sum += request.piece[i].bytes;
   }
   if (sum != memory.bytes) refuse_memory(EINVAL, "pieces that are not the memory");
-  void* const at = ::mmap(nullptr, memory.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const at =
+      ::mmap(nullptr, memory.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) refuse_memory(ENOMEM, "no room for it in the server's address space");
   data_ = static_cast<u8*>(at);
   bytes_ = memory.bytes;

@@ -21,28 +21,28 @@ inline constexpr const char* kModelVariable = "DOORBELL_CXI_MODEL";
 inline constexpr u32 kProtocol = 1;  ///< of both ends of a socket
 
 enum class Call : u32 {
-  hello,              // protocol -> nid, pid bits
-  get_service,        // id; or position, 1 -> how many, id, traffic classes, VNIs, these in data
-  alloc_lni,          // service
-  alloc_profile,      // lni, vni, traffic class, its type, lcid type -> lcid
-  change_profile,     // lni, handle, vni
-  reserve_pids,       // lni, vni, pid, count -> pid
-  alloc_domain,       // lni, vni, pid -> pid
-  map,                // lni, address, bytes, flags; memory 0 -> iova, first address, bytes, lac
-  alloc_wait_object,  // lni; a file
-  alloc_event_queue,  // lni, mapping, address, bytes, flags, wait objects; memory 1: register page -> number
-  resize_event_queue,    // handle, mapping, address, bytes
-  finish_resize,         // handle
-  reserve_events,        // handle, by how many more or less -> count
-  alloc_command_queue,   // lni, event queue, slots, policy, flags, lcid; memory 0: ring, 1: launch page
-                         //   -> number, slots
-  alloc_counter,         // lni, address of the write-back; memory 0: its page, 1: doorbell page -> number
-  move_writeback,        // handle, address; memory 0: its page
-  alloc_portals_entry,   // lni, event queue, options -> number
-  map_portals_entry,     // handle, domain, index, multicast
-  entry_status,          // handle -> state, buffers, drop count
-  destroy,               // handle, kind
-  counters,              // -> data: JSON text, as far as it fits
+  hello,               // protocol -> nid, pid bits
+  get_service,         // id; or position, 1 -> how many, id, traffic classes, VNIs, these in data
+  alloc_lni,           // service
+  alloc_profile,       // lni, vni, traffic class, its type, lcid type -> lcid
+  change_profile,      // lni, handle, vni
+  reserve_pids,        // lni, vni, pid, count -> pid
+  alloc_domain,        // lni, vni, pid -> pid
+  map,                 // lni, address, bytes, flags; memory 0 -> iova, first address, bytes, lac
+  alloc_wait_object,   // lni; a file
+  alloc_event_queue,   // lni, mapping, address, bytes, flags, wait objects; memory 1: register page -> number
+  resize_event_queue,  // handle, mapping, address, bytes
+  finish_resize,       // handle
+  reserve_events,      // handle, by how many more or less -> count
+  alloc_command_queue,  // lni, event queue, slots, policy, flags, lcid; memory 0: ring, 1: launch page
+                        //   -> number, slots
+  alloc_counter,        // lni, address of the write-back; memory 0: its page, 1: doorbell page -> number
+  move_writeback,       // handle, address; memory 0: its page
+  alloc_portals_entry,  // lni, event queue, options -> number
+  map_portals_entry,    // handle, domain, index, multicast
+  entry_status,         // handle -> state, buffers, drop count
+  destroy,              // handle, kind
+  counters,             // -> data: JSON text, as far as it fits
 };
 
 /// The kinds of objects; a handle is of one of them.

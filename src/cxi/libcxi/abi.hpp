@@ -98,7 +98,8 @@ struct PteStatus {
   u64* offsets;
   u16 offset_count;
 };
-static_assert(offsetof(PteStatus, state) == 4 && offsetof(PteStatus, offsets) == 16 && sizeof(PteStatus) == 32);
+static_assert(offsetof(PteStatus, state) == 4 && offsetof(PteStatus, offsets) == 16 &&
+              sizeof(PteStatus) == 32);
 
 struct Domain {
   u32 vni;
@@ -169,9 +170,9 @@ static_assert(sizeof(CqOptions) == 24);
 /// A queue in memory of the caller (struct cxi_cq_alloc_opts_buf).
 struct CqBufferOptions {
   CqOptions options;
-  void* buffer;      ///< null: the library's own memory
+  void* buffer;  ///< null: the library's own memory
   bool is_host_memory;
-  int dmabuf_fd;     ///< -1: none
+  int dmabuf_fd;  ///< -1: none
   u64 dmabuf_offset;
 };
 static_assert(offsetof(CqBufferOptions, buffer) == 24 && offsetof(CqBufferOptions, dmabuf_fd) == 36 &&

@@ -235,6 +235,13 @@ class LibcxiCommandQueue final : public CommandQueueObject {
   GpuPages pages_{process_->context->name, process_->context->gpu};
 };
 
+/// As the driver rounds: a power of two in pages.
+u32 whole_slots(u32 asked) {
+  u32 slots = kMinSlots;
+  while (slots < asked) slots *= 2;
+  return slots;
+}
+
 libcxi::CqOptions options_of(const CommandQueueShape& shape, u32 lcid) {
   libcxi::CqOptions options = {};
   options.slots = shape.slots;
@@ -245,15 +252,14 @@ libcxi::CqOptions options_of(const CommandQueueShape& shape, u32 lcid) {
   return options;
 }
 
-/// GPU memory for a queue, as the driver leaves its own: zeros, and the status of one that has just been made,
-/// which the library does not write there.
+/// GPU memory for a queue, as the driver leaves its own: zeros, and the status of one that has just been
+/// made, which the library does not write there.
 Region LibcxiCommandQueue::buffer_for(u32 slots) const {
-  u32 whole = kMinSlots;
-  while (whole < slots) whole *= 2;
-  const u64 bytes = u64{whole} * kSlotBytes;
+  const u64 bytes = u64{whole_slots(slots)} * kSlotBytes;
   Region buffer(Place::gpu, bytes, process_->context->gpu);
   if (reinterpret_cast<u64>(buffer.device()) % kPage != 0)
-    throw Error("a command queue in GPU memory", "the GPU's memory does not begin at a page", "use host memory");
+    throw Error("a command queue in GPU memory", "the GPU's memory does not begin at a page",
+                "use host memory");
   const std::vector<u8> zeros(bytes);
   buffer.write(0, zeros.data(), bytes);
   CommandQueueStatus status;
@@ -265,7 +271,7 @@ Region LibcxiCommandQueue::buffer_for(u32 slots) const {
 
 Owned<libcxi::Cq> LibcxiCommandQueue::alloc_in_buffer(libcxi::CqOptions options, libcxi::Eq* eq) const {
   const LibcxiContext& c = *process_->context;
-  options.slots = static_cast<u32>(buffer_.bytes() / kSlotBytes);
+  options.slots = whole_slots(options.slots);
   const Descriptor file(buffer_.gpu()->export_dmabuf(buffer_.device(), buffer_.bytes()));
   const libcxi::CqBufferOptions with{.options = options,
                                      .buffer = buffer_.device(),
@@ -467,7 +473,8 @@ std::unique_ptr<CommandQueueObject> LibcxiEndpoint::create_command_queue(const C
                 "use host memory");
   if (shape.queue_memory == Place::gpu && process_->context->cxi.alloc_buf_cmdq == nullptr)
     throw Error("a command queue in GPU memory",
-                "this libcxi is older than symbol set 1.11, where cxil_alloc_buf_cmdq came", "use host memory");
+                "this libcxi is older than symbol set 1.11, where cxil_alloc_buf_cmdq came",
+                "use host memory");
   if (shape.queue_memory == Place::gpu && process_->context->gpu == nullptr)
     throw Error("a command queue in GPU memory", "the device was opened without a GPU", "use host memory");
   if (shape.slots == 0 || shape.slots > kMaxSlots)

@@ -130,7 +130,9 @@ class Engine {
       return opcode == Opcode::get || opcode == Opcode::nomatch_get;
     }
     /// REPLY tells the initiator, not ACK.
-    [[nodiscard]] DOORBELL_INLINE bool replies() const { return is_get() || opcode == Opcode::fetching_atomic; }
+    [[nodiscard]] DOORBELL_INLINE bool replies() const {
+      return is_get() || opcode == Opcode::fetching_atomic;
+    }
     [[nodiscard]] DOORBELL_INLINE EventType target_event() const {
       if (opcode == Opcode::atomic) return EventType::atomic;
       if (opcode == Opcode::fetching_atomic) return EventType::fetch_atomic;
@@ -193,7 +195,8 @@ class Engine {
   // engine_atomics.hpp
   [[nodiscard]] DOORBELL_HD bool is_dma_atomic(WorkQueue& q, const u64* words, ReturnCode& code);
   [[nodiscard]] DOORBELL_HD bool is_idc_atomic(WorkQueue& q, const u64* words, ReturnCode& code);
-  [[nodiscard]] DOORBELL_GPU_NOINLINE Result carry_out(WorkQueue& q, const Operation& op, const ListEntry& entry);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE Result carry_out(WorkQueue& q, const Operation& op,
+                                                       const ListEntry& entry);
   [[nodiscard]] DOORBELL_INLINE static DmaFields fields_of(const CState& c) {
     DmaFields fields;
     fields.index_ext = c.index_ext;

@@ -68,13 +68,15 @@ DOORBELL_HD bool Engine<Parts>::is_idc_atomic(WorkQueue& q, const u64* words, Re
   op.bytes = fields.request_len;
   op.user_ptr = q.cstate.user_ptr;
   op.initiator = q.cstate.initiator;
-  code = !q.has_cstate || op.bytes == 0 || head.length != length ? ReturnCode::cmd_invalid_arg : operate(q, op);
+  code =
+      !q.has_cstate || op.bytes == 0 || head.length != length ? ReturnCode::cmd_invalid_arg : operate(q, op);
   return true;
 }
 
 /// The operation itself, when the portals entry and its buffer are found.
 template <class Parts>
-DOORBELL_GPU_NOINLINE typename Engine<Parts>::Result Engine<Parts>::carry_out(WorkQueue& q, const Operation& op,
+DOORBELL_GPU_NOINLINE typename Engine<Parts>::Result Engine<Parts>::carry_out(WorkQueue& q,
+                                                                              const Operation& op,
                                                                               const ListEntry& entry) {
   if constexpr (Parts::kAtomics) {
     const AtomicOperation& amo = *op.atomic;
@@ -96,7 +98,8 @@ DOORBELL_GPU_NOINLINE typename Engine<Parts>::Result Engine<Parts>::carry_out(Wo
       std::memcpy(a.first, from, op.bytes);
     }
     u8* old_to = nullptr;
-    if (amo.fetching && (old_to = host(amo.old_lac, amo.old_at, Access::write)) == nullptr) return {code, false};
+    if (amo.fetching && (old_to = host(amo.old_lac, amo.old_at, Access::write)) == nullptr)
+      return {code, false};
     const MappedMemory& target = parts_.objects.memories[entry.memory];
     const model::DmaPlace at = target.at(entry.append.start + op.fields->remote_offset);
     if (at.gpu) return {ReturnCode::pcie_unsuccess_cmpl, true};

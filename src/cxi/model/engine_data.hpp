@@ -34,10 +34,10 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::operate(WorkQueue& q, const Oper
   ++q.serial;
   const bool ok = result.code == ReturnCode::ok;
   if (ok) {
- (op.atomic != nullptr    ? parts_.counters.atomics
+    (op.atomic != nullptr    ? parts_.counters.atomics
      : op.inlined != nullptr ? parts_.counters.idc_puts
-     : op.is_get()         ? parts_.counters.gets
-                           : parts_.counters.puts) += 1;
+     : op.is_get()           ? parts_.counters.gets
+                             : parts_.counters.puts) += 1;
     if (!f.flags.restricted) parts_.counters.unrestricted += 1;
     parts_.counters.bytes += op.bytes;
     parts_.counters.packets += packets_of(op.bytes);
@@ -241,7 +241,8 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::delivered(TableEntry& pte, ListEntry& 
     count(a.ct, entry.has(append_flag::ct_bytes) ? op.bytes : 1, 0);
   const bool once = entry.has(append_flag::use_once);
   // The buffer is gone before its last operation is announced, which may be the sign to append it again.
-  if (once && !entry.has(append_flag::unlink_disable)) report_unlink(pte, a.ptl_list, a.buffer_id, true, ReturnCode::ok);
+  if (once && !entry.has(append_flag::unlink_disable))
+    report_unlink(pte, a.ptl_list, a.buffer_id, true, ReturnCode::ok);
   if (!entry.has(append_flag::success_disable) && !entry.has(append_flag::comm_disable)) {
     constexpr u32 kLongestShortEvent = (1u << 20) - 1;  // limit of the length in a short target event
     TargetLongEvent e;

@@ -32,7 +32,8 @@ class EventProducer {
   [[nodiscard]] DOORBELL_INLINE bool exists() const { return bytes_ != 0; }
   [[nodiscard]] DOORBELL_INLINE u32 owner() const { return rule_.owner; }
   [[nodiscard]] DOORBELL_INLINE bool long_initiator_events() const { return rule_.long_initiator; }
-  /// Goes on at the beginning of another queue's memory. The reader says in its register when it has followed.
+  /// Goes on at the beginning of another queue's memory. The reader says in its register when it has
+  /// followed.
   DOORBELL_HD void move_to(const EventProducer& other) {
     place_ = other.place_;
     bytes_ = other.bytes_;

@@ -81,9 +81,14 @@ TEST(DropinNames, ProfilesAndTheirNumbers) {
     unsigned vni;
     int tc, type;
   };
-  for (const Case& c : {Case{2, kBestEffort, 0}, {1u << 16, kBestEffort, 0}, {1, kLowLatency, 0}, {1, 40, 0},
-                        {1, -1, 0}, {1, kBestEffort, 4}})
-    EXPECT_EQ(cxil_alloc_cp(e.lni, c.vni, c.tc, c.type, &other), -EINVAL) << c.vni << ' ' << c.tc << ' ' << c.type;
+  for (const Case& c : {Case{2, kBestEffort, 0},
+                        {1u << 16, kBestEffort, 0},
+                        {1, kLowLatency, 0},
+                        {1, 40, 0},
+                        {1, -1, 0},
+                        {1, kBestEffort, 4}})
+    EXPECT_EQ(cxil_alloc_cp(e.lni, c.vni, c.tc, c.type, &other), -EINVAL)
+        << c.vni << ' ' << c.tc << ' ' << c.type;
   std::vector<void*> all;
   while (cxil_alloc_cp(e.lni, 1, kBestEffort, 0, &other) == 0) all.push_back(other);
   EXPECT_EQ(all.size(), 15u);

@@ -44,7 +44,7 @@ struct CqOptsBuf {
 };
 static_assert(sizeof(CqOptsBuf) == 48);
 
-inline constexpr unsigned kTx = 2, kTrig = 8;                // flags of command queues
+inline constexpr unsigned kTx = 2, kTrig = 8;                                // flags of command queues
 inline constexpr unsigned kPin = 1, kWrite = 4, kRead = 8, kDevice = 0x200;  // of mappings
 inline constexpr unsigned kAnyPid = 511;
 inline constexpr int kBestEffort = 3, kLowLatency = 1, kTrigLcid = 0, kNonTrigLcid = 1, kAnyLcid = 2;
@@ -118,7 +118,8 @@ int cxil_read_cntr(void* dev, unsigned cntr, std::uint64_t* value, timespec* ts)
 int cxil_read_n_cntrs(void* dev, unsigned count, const void* cntr, std::uint64_t* value, timespec* ts);
 int cxil_read_all_cntrs(void* dev, std::uint64_t* value, timespec* ts);
 int cxil_inbound_wait(void* dev);
-int cxil_sbus_op(void* dev, const void* params, std::uint32_t* rsp, std::uint8_t* code, std::uint8_t* overrun);
+int cxil_sbus_op(void* dev, const void* params, std::uint32_t* rsp, std::uint8_t* code,
+                 std::uint8_t* overrun);
 int cxil_sbus_op_reset(void* dev);
 int cxil_serdes_op(void* dev, int port, std::uint64_t sel, std::uint64_t op, std::uint64_t data,
                    std::uint16_t* result, int timeout, unsigned flags);

@@ -16,7 +16,8 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   const bool listing = testing::GTEST_FLAG(list_tests);
   if (std::getenv("DOORBELL_TEST_CXI_SERVED") == nullptr || listing) return RUN_ALL_TESTS();
-  const std::string path = (std::filesystem::temp_directory_path() / ("cxi-served-" + std::to_string(::getpid()))).string();
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("cxi-served-" + std::to_string(::getpid()))).string();
   doorbell::cxi::ModelConfig config;
   config.rests = true;
   doorbell::cxi::dropin::Server server(config, path);

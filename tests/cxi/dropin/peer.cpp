@@ -116,7 +116,8 @@ int dies(u32 pid) {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   if (argc == 2 && std::strcmp(argv[1], "target") == 0) return target();
-  if (argc == 3 && std::strcmp(argv[1], "initiator") == 0) return initiator(static_cast<u32>(std::atoi(argv[2])));
+  if (argc == 3 && std::strcmp(argv[1], "initiator") == 0)
+    return initiator(static_cast<u32>(std::atoi(argv[2])));
   if (argc == 3 && std::strcmp(argv[1], "dies") == 0) return dies(static_cast<u32>(std::atoi(argv[2])));
   return 2;
 }

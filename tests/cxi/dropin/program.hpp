@@ -43,9 +43,7 @@ struct Mapped {
   Mapped(void* lni, std::size_t n, unsigned flags = kPin | kRead | kWrite) : buffer(n) {
     EXPECT_EQ(cxil_map(lni, buffer.data, n, flags, nullptr, &md), 0);
   }
-  ~Mapped() {
-    EXPECT_EQ(cxil_unmap(md), 0);
-  }
+  ~Mapped() { EXPECT_EQ(cxil_unmap(md), 0); }
   [[nodiscard]] u64 iova(u64 at = 0) const {
     return field<u64>(md, 0) + (reinterpret_cast<u64>(buffer.data) - field<u64>(md, 8)) + at;
   }
@@ -140,7 +138,9 @@ struct End {
 /// A portals entry with a buffer behind it.
 struct Target {
   Target(End& e, std::size_t bytes, u32 append_flags, u32 idx = 0, u64 options = 0)
-      : end(e), memory(e.lni, bytes), events(e.lni, 4 * kPageBytes),
+      : end(e),
+        memory(e.lni, bytes),
+        events(e.lni, 4 * kPageBytes),
         commands(e.lni, events.eq, {.count = 64}) {
     EXPECT_EQ(cxil_alloc_pte(e.lni, events.eq, &options, &pte), 0);
     EXPECT_EQ(cxil_map_pte(pte, e.domain, idx, false, &map), 0);
@@ -187,11 +187,14 @@ struct Target {
 /// What puts and gets: its acknowledgements are events.
 struct Initiator {
   explicit Initiator(End& e, std::size_t bytes, unsigned slots = 256)
-      : end(e), memory(e.lni, bytes), events(e.lni, 4 * kPageBytes),
+      : end(e),
+        memory(e.lni, bytes),
+        events(e.lni, 4 * kPageBytes),
         commands(e.lni, events.eq, {.count = slots, .flags = kTx, .lcid = e.lcid()}) {
     for (std::size_t i = 0; i < bytes; ++i) memory.buffer.data[i] = static_cast<u8>(i * 7 + i / 251);
   }
-  [[nodiscard]] FullDma operation(Opcode opcode, u32 pid, u32 n, u64 local = 0, u64 remote = 0, u32 idx = 0) const {
+  [[nodiscard]] FullDma operation(Opcode opcode, u32 pid, u32 n, u64 local = 0, u64 remote = 0,
+                                  u32 idx = 0) const {
     FullDma c;
     c.opcode = opcode;
     c.to(make_dfa(end.nid, pid, end.pid_bits, idx));

@@ -197,7 +197,8 @@ TEST(CxiServer, MemoryThatIsNotWhatItIsSaidToBe) {
   for (const u64 huge : {~u64{0}, ~u64{0} - 4095, u64{1} << 63, u64{1} << 41}) {
     EXPECT_EQ(result(map_request(lni, huge), sealed.get()), -EINVAL) << huge;
     EXPECT_EQ(result(map_request(lni, 4096, huge), sealed.get()), -EINVAL) << huge;
-    EXPECT_EQ(result(map_request(lni, 4096, 0, huge), sealed.get()), huge > ~u64{0} - 8192 ? -EINVAL : 0) << huge;
+    EXPECT_EQ(result(map_request(lni, 4096, 0, huge), sealed.get()), huge > ~u64{0} - 8192 ? -EINVAL : 0)
+        << huge;
   }
   Request r = map_request(lni, 8192);
   r.memory[0].first = 63;
@@ -219,12 +220,18 @@ TEST(CxiServer, RandomRequestsChangeNothingForOthers) {
   std::vector<u64> handles{c.lni()};
   const auto number = [&]() -> u64 {
     switch (random() % 6) {
-      case 0: return handles[random() % handles.size()];
-      case 1: return random();
-      case 2: return ~u64{0} - random() % 3;
-      case 3: return random() % 70'000;
-      case 4: return 4096 * (random() % 20);
-      default: return random() % 16;
+      case 0:
+        return handles[random() % handles.size()];
+      case 1:
+        return random();
+      case 2:
+        return ~u64{0} - random() % 3;
+      case 3:
+        return random() % 70'000;
+      case 4:
+        return 4096 * (random() % 20);
+      default:
+        return random() % 16;
     }
   };
   const u64 lni = handles[0];
@@ -233,7 +240,8 @@ TEST(CxiServer, RandomRequestsChangeNothingForOthers) {
     r.call = static_cast<Call>(random() % 24);
     for (u64& a : r.argument) a = number();
     if (random() % 2 == 0) r.argument[0] = lni;
-    for (SharedMemory& m : r.memory) m = {number(), number(), static_cast<u32>(random() % 3), static_cast<u32>(random() % 3)};
+    for (SharedMemory& m : r.memory)
+      m = {number(), number(), static_cast<u32>(random() % 3), static_cast<u32>(random() % 3)};
     for (u32 k = 0; k < 4; ++k) r.piece[k] = {4096 * (random() % 40), 4096 * (random() % 8)};
     if (random() % 2 == 0) {
       r.memory[0] = {0, 4096, 0, 1}, r.memory[1] = {0, 4096, 1, 1};
@@ -248,7 +256,8 @@ TEST(CxiServer, RandomRequestsChangeNothingForOthers) {
   // What lies in those queues now is whatever the file has.
   void* const at = ::mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, f.get(), 0);
   ASSERT_NE(at, MAP_FAILED);
-  for (int n = 0; n < 20'000; ++n) static_cast<u64*>(at)[random() % (1 << 17)] = random() % 3 == 0 ? random() : number();
+  for (int n = 0; n < 20'000; ++n)
+    static_cast<u64*>(at)[random() % (1 << 17)] = random() % 3 == 0 ? random() : number();
   (void)::munmap(at, 1 << 20);
   Raw other(path);
   EXPECT_NE(other.lni(), 0u);
@@ -270,7 +279,8 @@ TEST(CxiRun, TheExitCodeAndTheReportOfAProgram) {
   EXPECT_NE(unknown.errors().find("/nonexistent/program"), std::string::npos);
 
   const std::string socket = path_of("run"), file = path_of("report");
-  Child target({DOORBELL_PROGRAM, "run", "cxi", "--socket", socket, "--report-file", file, "--", CXI_PEER, "target"});
+  Child target(
+      {DOORBELL_PROGRAM, "run", "cxi", "--socket", socket, "--report-file", file, "--", CXI_PEER, "target"});
   const auto pid_of = [&] {
     const std::string text = target.output();
     const auto at = text.find("pid ");
@@ -279,7 +289,8 @@ TEST(CxiRun, TheExitCodeAndTheReportOfAProgram) {
                : text.substr(at + 4, text.find('\n', at) - at - 4);
   };
   ASSERT_TRUE(eventually([&] { return !pid_of().empty() || target.ended(); })) << target.errors();
-  Child initiator({DOORBELL_PROGRAM, "run", "cxi", "--socket", socket, "--", CXI_PEER, "initiator", pid_of()});
+  Child initiator(
+      {DOORBELL_PROGRAM, "run", "cxi", "--socket", socket, "--", CXI_PEER, "initiator", pid_of()});
   ASSERT_TRUE(initiator.wait(100));
   EXPECT_EQ(initiator.exit_code(), 0) << initiator.output() << initiator.errors();
   ASSERT_TRUE(target.wait(60));

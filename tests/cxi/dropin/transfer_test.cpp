@@ -351,8 +351,9 @@ const AtomicCase kAtomicCases[] = {
 
 TEST(DropinAtomics, EveryOperationByEveryCommand) {
   End e;
-  Target t(e, 8192, append_flag::success_disable | append_flag::comm_disable | append_flag::op_put |
-                        append_flag::op_get);
+  Target t(
+      e, 8192,
+      append_flag::success_disable | append_flag::comm_disable | append_flag::op_put | append_flag::op_get);
   Initiator i(e, 8192);
   CState state;
   state.eq = i.events.index();
@@ -373,7 +374,8 @@ TEST(DropinAtomics, EveryOperationByEveryCommand) {
     const auto expect = [&](bool fetching, EventType type) {
       (void)i.events.expect<InitiatorEvent>(type);
       EXPECT_EQ(*memory, (c.expected & mask) | around);
-      EXPECT_EQ(local[1], fetching ? (c.memory & mask) | (0x1111'1111'1111'1111 & ~mask) : 0x1111'1111'1111'1111);
+      EXPECT_EQ(local[1],
+                fetching ? (c.memory & mask) | (0x1111'1111'1111'1111 & ~mask) : 0x1111'1111'1111'1111);
     };
     const auto begin = [&] {
       *memory = (c.memory & mask) | around;

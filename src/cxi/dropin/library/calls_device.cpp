@@ -57,8 +57,9 @@ int get_service(Connection& c, u64 which, bool by_position, libcxi::ServiceDescr
   out.vni_count = static_cast<u8>(std::min<u64>(r.value[3], 4));
   std::memcpy(out.vnis, r.data, out.vni_count * sizeof out.vnis[0]);
   for (u32 i = 0; i < 5; ++i) out.traffic_classes[i] = (r.value[2] >> i & 1) != 0;
-  const u16 most[8] = {kMaxPortalsEntries, kMaxTransmitQueues, kMaxTargetQueues, kMaxEventQueues,
-                       kMaxCounters,       16384,              kMaxTriggers,     kMaxContexts};
+  const u16 most[8] = {kMaxPortalsEntries, kMaxTransmitQueues, kMaxTargetQueues,
+                       kMaxEventQueues,    kMaxCounters,       16384,
+                       kMaxTriggers,       kMaxContexts};
   for (u32 i = 0; i < 8; ++i) out.limits[2 * i] = most[i];
   out.id = static_cast<u32>(r.value[1]);
   return 0;
@@ -171,7 +172,9 @@ DOORBELL_LIBCXI int cxil_modify_cp(void* lni, void* cp, unsigned vni) {
   const Handle& parent = LniGiven::of(lni)->object;
   auto* const profile = ProfileGiven::of(cp);
   const int error =
-      Ask(*parent.connection, Call::change_profile, {parent.handle, profile->object.handle, vni}).send().result;
+      Ask(*parent.connection, Call::change_profile, {parent.handle, profile->object.handle, vni})
+          .send()
+          .result;
   if (error == 0) profile->shown.vni = vni;
   return error;
 }

@@ -12,22 +12,26 @@
 namespace doorbell::cxi::dropin {
 namespace {
 
-constexpr const char* kFixedServices = "the services of the software Cassini are fixed: 1 (VNIs 1 and 10) and 2 (10)";
+constexpr const char* kFixedServices =
+    "the services of the software Cassini are fixed: 1 (VNIs 1 and 10) and 2 (10)";
 constexpr const char* kNoRegisters = "the software Cassini has no registers to look at";
-constexpr const char* kNoTelemetry = "the software Cassini has no telemetry; doorbell run cxi --report has its counts";
+constexpr const char* kNoTelemetry =
+    "the software Cassini has no telemetry; doorbell run cxi --report has its counts";
 constexpr const char* kNoLink = "the software Cassini has no link hardware";
 
 }  // namespace
 
 // Services.
 DOORBELL_LIBCXI int cxil_alloc_svc(void* device, const void* description, void*) {
-  return device == nullptr || description == nullptr ? -EINVAL : missing("cxil_alloc_svc", EPERM, kFixedServices);
+  return device == nullptr || description == nullptr ? -EINVAL
+                                                     : missing("cxil_alloc_svc", EPERM, kFixedServices);
 }
 DOORBELL_LIBCXI int cxil_destroy_svc(void* device, unsigned) {
   return device == nullptr ? -EINVAL : missing("cxil_destroy_svc", EPERM, kFixedServices);
 }
 DOORBELL_LIBCXI int cxil_update_svc(void* device, const void* description, void*) {
-  return device == nullptr || description == nullptr ? -EINVAL : missing("cxil_update_svc", EPERM, kFixedServices);
+  return device == nullptr || description == nullptr ? -EINVAL
+                                                     : missing("cxil_update_svc", EPERM, kFixedServices);
 }
 DOORBELL_LIBCXI int cxil_svc_enable(void* device, unsigned id, bool) {
   return device == nullptr || id == 0 ? -EINVAL : missing("cxil_svc_enable", EPERM, kFixedServices);
@@ -49,7 +53,8 @@ DOORBELL_LIBCXI int cxil_svc_get_exclusive_cp(void* device, unsigned, bool* excl
 DOORBELL_LIBCXI int cxil_svc_set_vni_range(void* device, unsigned id, std::uint16_t, std::uint16_t) {
   return device == nullptr || id == 0 ? -EINVAL : missing("cxil_svc_set_vni_range", EPERM, kFixedServices);
 }
-DOORBELL_LIBCXI int cxil_svc_get_vni_range(void* device, unsigned, std::uint16_t* first, std::uint16_t* last) {
+DOORBELL_LIBCXI int cxil_svc_get_vni_range(void* device, unsigned, std::uint16_t* first,
+                                           std::uint16_t* last) {
   return device == nullptr || first == nullptr || last == nullptr ? -EINVAL : -EINVAL;  // a list, not a range
 }
 DOORBELL_LIBCXI int cxil_svc_set_netns(void* device, unsigned id, unsigned) {
@@ -61,7 +66,8 @@ DOORBELL_LIBCXI int cxil_svc_get_netns(void* device, unsigned, unsigned* netns) 
   return 0;
 }
 DOORBELL_LIBCXI int cxil_get_svc_rsrc_use(void* device, unsigned, void* use) {
-  return device == nullptr || use == nullptr ? -EINVAL : missing("cxil_get_svc_rsrc_use", EOPNOTSUPP, kFixedServices);
+  return device == nullptr || use == nullptr ? -EINVAL
+                                             : missing("cxil_get_svc_rsrc_use", EOPNOTSUPP, kFixedServices);
 }
 DOORBELL_LIBCXI int cxil_get_svc_rsrc_list(void* device, void** list) {
   return device == nullptr || list == nullptr ? -EINVAL
@@ -93,12 +99,15 @@ DOORBELL_LIBCXI int cxil_read_n_cntrs(void* device, unsigned, const void* which,
              : missing("cxil_read_n_cntrs", ENOENT, kNoTelemetry);
 }
 DOORBELL_LIBCXI int cxil_read_all_cntrs(void* device, u64* value, timespec*) {
-  return device == nullptr || value == nullptr ? -EINVAL : missing("cxil_read_all_cntrs", ENOENT, kNoTelemetry);
+  return device == nullptr || value == nullptr ? -EINVAL
+                                               : missing("cxil_read_all_cntrs", ENOENT, kNoTelemetry);
 }
 
 // The library exports these and declares them nowhere.
-#define DOORBELL_UNDECLARED(name) \
-  DOORBELL_LIBCXI int name() { return missing(#name, EOPNOTSUPP, kNoTelemetry); }
+#define DOORBELL_UNDECLARED(name)                    \
+  DOORBELL_LIBCXI int name() {                       \
+    return missing(#name, EOPNOTSUPP, kNoTelemetry); \
+  }
 DOORBELL_UNDECLARED(cxil_read_n_cntrs_with_hdr)
 DOORBELL_UNDECLARED(cxil_get_telemetry)
 DOORBELL_UNDECLARED(cxil_reserve_cntr_pool_id)

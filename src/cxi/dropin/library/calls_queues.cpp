@@ -89,7 +89,8 @@ DOORBELL_LIBCXI void cxil_clear_wait_obj(void* wait) {
   const int fd = WaitGiven::of(wait)->shown.file;
   char bytes[256];
   // A byte that another has overtaken is an ordinary one.
-  while (::recv(fd, bytes, 1, MSG_OOB | MSG_DONTWAIT) > 0 || ::recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+  while (::recv(fd, bytes, 1, MSG_OOB | MSG_DONTWAIT) > 0 ||
+         ::recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
     continue;
 }
 
@@ -107,8 +108,8 @@ DOORBELL_LIBCXI int cxil_get_wait_obj_fd(void* wait) {
 
 // --- event queues ------------------------------------------------------------------------------------------
 
-DOORBELL_LIBCXI int cxil_alloc_evtq(void* lni, const void* md, const libcxi::EqAttributes* attr, void* event_wait,
-                                    void* status_wait, void** evtq) {
+DOORBELL_LIBCXI int cxil_alloc_evtq(void* lni, const void* md, const libcxi::EqAttributes* attr,
+                                    void* event_wait, void* status_wait, void** evtq) {
   if (lni == nullptr || attr == nullptr || evtq == nullptr || attr->queue == nullptr || attr->bytes == 0)
     return -EINVAL;
   if (md == nullptr) {
@@ -119,7 +120,9 @@ DOORBELL_LIBCXI int cxil_alloc_evtq(void* lni, const void* md, const libcxi::EqA
   auto given = std::make_unique<EventQueueGiven>();
   const Handle& parent = LniGiven::of(lni)->object;
   if (const int error = given->csr.make(kPage, parent.connection->remote()); error != 0) return error;
-  const auto handle_of = [](void* wait) { return wait == nullptr ? u64{0} : u64{WaitGiven::of(wait)->object.handle}; };
+  const auto handle_of = [](void* wait) {
+    return wait == nullptr ? u64{0} : u64{WaitGiven::of(wait)->object.handle};
+  };
   Ask ask(*parent.connection, Call::alloc_event_queue,
           {parent.handle, MapGiven::of(md)->object.handle, number_of(attr->queue), attr->bytes, attr->flags,
            handle_of(event_wait), handle_of(status_wait)});
@@ -177,7 +180,8 @@ DOORBELL_LIBCXI int cxil_evtq_resize_complete(void* evtq) {
 
 // --- command queues ----------------------------------------------------------------------------------------
 
-DOORBELL_LIBCXI int cxil_alloc_buf_cmdq(void* lni, void* evtq, const libcxi::CqBufferOptions* opts, void** cmdq) {
+DOORBELL_LIBCXI int cxil_alloc_buf_cmdq(void* lni, void* evtq, const libcxi::CqBufferOptions* opts,
+                                        void** cmdq) {
   if (lni == nullptr || opts == nullptr || cmdq == nullptr) return -EINVAL;
   if (opts->options.slots > kMaxSlots) return -EINVAL;
   // As the driver does: the size is a power of two in pages.
@@ -193,11 +197,13 @@ DOORBELL_LIBCXI int cxil_alloc_buf_cmdq(void* lni, void* evtq, const libcxi::CqB
   u8* ring = nullptr;
   if (opts->buffer != nullptr) {
     if (!opts->is_host_memory)
-      return missing("cxil_alloc_buf_cmdq", EOPNOTSUPP, "the software Cassini does not reach a GPU's memory here");
+      return missing("cxil_alloc_buf_cmdq", EOPNOTSUPP,
+                     "the software Cassini does not reach a GPU's memory here");
     if (number_of(opts->buffer) % kPage != 0 || slots != opts->options.slots) return -EINVAL;
     ring = static_cast<u8*>(opts->buffer);
     if (const int error = Sharing::check(number_of(ring), bytes, true); error != 0) return error;
-    if (const int error = ask.memory(0, number_of(ring), bytes, "cxil_alloc_buf_cmdq"); error != 0) return error;
+    if (const int error = ask.memory(0, number_of(ring), bytes, "cxil_alloc_buf_cmdq"); error != 0)
+      return error;
   } else {
     if (const int error = given->ring.make(bytes, remote); error != 0) return error;
     ring = given->ring.data();
@@ -253,7 +259,8 @@ DOORBELL_LIBCXI int cxil_alloc_ct(void* lni, void* writeback, void** ct) {
   ask.memory(1, given->doorbell);
   Reply reply;
   if (const int error = take(ask, parent, given, reply); error != 0) return error;
-  given->shown = {reinterpret_cast<u64*>(given->doorbell.data()), static_cast<u32>(reply.value[0]), writeback};
+  given->shown = {reinterpret_cast<u64*>(given->doorbell.data()), static_cast<u32>(reply.value[0]),
+                  writeback};
   *ct = given.release();
   return 0;
 }
@@ -263,7 +270,8 @@ DOORBELL_LIBCXI int cxil_ct_wb_update(void* ct, void* writeback) {
   auto* const counter = static_cast<CounterGiven*>(ct);
   Ask ask(*counter->object.connection, Call::move_writeback, {counter->object.handle, number_of(writeback)});
   if (const int error = Sharing::check(page_of(writeback), kPage, true); error != 0) return error;
-  if (const int error = ask.memory(0, page_of(writeback), kPage, "cxil_ct_wb_update"); error != 0) return error;
+  if (const int error = ask.memory(0, page_of(writeback), kPage, "cxil_ct_wb_update"); error != 0)
+    return error;
   const int error = ask.send().result;
   if (error == 0) counter->shown.writeback = writeback;
   return error;

@@ -132,8 +132,7 @@ int Connection::open() {
     std::strncpy(address.sun_path, path, sizeof address.sun_path - 1);
     Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     const timeval limit{kAnswerSeconds, 0};
-    if (socket.get() < 0 ||
-        ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0 ||
+    if (socket.get() < 0 || ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0 ||
         ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0 ||
         ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
       return -errno;
@@ -141,7 +140,8 @@ int Connection::open() {
   } else {
     const char* const spec = std::getenv(kModelVariable);
     try {
-      ModelConfig config = parse_model_spec(spec != nullptr && *spec != '\0' ? spec : "cxi-model0", kModelVariable);
+      ModelConfig config =
+          parse_model_spec(spec != nullptr && *spec != '\0' ? spec : "cxi-model0", kModelVariable);
       config.fit({});
       nic_ = std::make_unique<Nic>(config);
       client_ = std::make_unique<Client>(*nic_, false);
@@ -177,8 +177,8 @@ Reply Connection::ask(const Request& request, std::span<const int> files) {
     return client_->answer(request, mine);
   }
   if (const int error = exchange(request, files, reply); error != 0) {
-    if (socket_.get() >= 0) std::fprintf(stderr, "libcxi.so.1 (doorbell): the server of %s does not answer\n",
-                                         kServerVariable);
+    if (socket_.get() >= 0)
+      std::fprintf(stderr, "libcxi.so.1 (doorbell): the server of %s does not answer\n", kServerVariable);
     ::shutdown(socket_.get(), SHUT_RDWR);
     reply = {};
     reply.result = error;

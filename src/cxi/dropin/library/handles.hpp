@@ -35,9 +35,7 @@ template <class Shown>
 struct Given {
   Shown shown{};
   Handle object;
-  [[nodiscard]] static Given* of(const void* seen) {
-    return static_cast<Given*>(const_cast<void*>(seen));
-  }
+  [[nodiscard]] static Given* of(const void* seen) { return static_cast<Given*>(const_cast<void*>(seen)); }
 };
 struct LniShown {
   u32 id;

@@ -30,7 +30,8 @@ struct Range {
 
 std::vector<Range> ranges_of_this_process() {
   std::vector<Range> all;
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen("/proc/self/maps", "re"), std::fclose);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen("/proc/self/maps", "re"),
+                                                             std::fclose);
   if (!maps) return all;
   char line[512];
   while (std::fgets(line, sizeof line, maps.get()) != nullptr) {
@@ -41,8 +42,14 @@ std::vector<Range> ranges_of_this_process() {
     if (std::sscanf(line, "%lx-%lx %7s %lx %x:%x %lu %n", &begin, &end, mode, &offset, &major, &minor, &inode,
                     &name_at) < 7)
       continue;
-    Range r{begin, end, mode[0] == 'r', mode[1] == 'w', mode[3] == 's', offset,
-            {makedev(major, minor), inode}, line + name_at};
+    Range r{begin,
+            end,
+            mode[0] == 'r',
+            mode[1] == 'w',
+            mode[3] == 's',
+            offset,
+            {makedev(major, minor), inode},
+            line + name_at};
     while (!r.name.empty() && r.name.back() == '\n') r.name.pop_back();
     all.push_back(std::move(r));
   }
