@@ -49,7 +49,8 @@ void PutQueueObject::create() {
   commands_.reset();
   counter_.reset();
   events_.reset();
-  events_ = endpoint_.create_event_queue(event_bytes_for(shape_), shape_.queue_memory);
+  events_ =
+      endpoint_.create_event_queue(event_bytes_for(shape_), endpoint_.event_queue_place(shape_.queue_memory));
   counter_ = endpoint_.create_counter(true, shape_.queue_memory);
   commands_ = endpoint_.create_command_queue(
       {.slots = slots_for(shape_), .events = events_.get(), .queue_memory = shape_.queue_memory});

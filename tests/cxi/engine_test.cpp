@@ -224,11 +224,11 @@ TEST(CxiEvents, EventsOfThreeSizesShareAQueueWithoutGaps) {
   s.ptlte_index = pte->index();
   s.ptlte_state = PtlteState::enabled;
   rig.target.submit(s);
-  (void)one.expect<StateChangeEvent>(EventType::state_change);
+  (void)one.expect<StateChangeLongEvent>(EventType::state_change);
   Append a = rig.entry(append_flag::op_put);
   a.ptlte_index = pte->index();
   rig.target.submit(a);
-  (void)one.expect<TargetEvent>(EventType::link);
+  (void)one.expect<TargetLongEvent>(EventType::link);
   std::mt19937_64 random(3);
   for (u32 n = 0; n < 1000; ++n) {
     const bool large = random() % 2 == 0, acked = random() % 2 == 0;
@@ -284,6 +284,7 @@ TEST(CxiEvents, AFullQueueDropsAndSaysSo) {
 struct ProducerParts {
   model::NoDma dma;
   static u64 wall_ns() { return doorbell::wall_ns(); }
+  static void signal(int) {}
 };
 
 /// The block that an event has begun is taken, whatever room is left in it: 64 bytes that begin behind it

@@ -10,7 +10,8 @@
 //   FAKE_CXI_WRONG=FIELD=VALUE    that field of an object has another value; +N: it is N too large
 //   FAKE_CXI_SERVICES=1=any,5=70  services: any VNI, or restricted to this one
 //
-// It is also built without the functions of newer versions: FAKE_CXI_WITHOUT_1_2, FAKE_CXI_WITHOUT_1_9.
+// It is also built without the functions of newer versions: FAKE_CXI_WITHOUT_1_2, FAKE_CXI_WITHOUT_1_9 (and
+// 1.11).
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -303,6 +304,36 @@ int cxil_alloc_cmdq(void* lni, const void* eq, const void* options, void** out) 
                       text(field<std::uint32_t>(options, 20)) + ")",
                   out);
 }
+#if !defined(FAKE_CXI_WITHOUT_1_9)
+/// In memory of the caller, which the library hands to the driver and does not look at.
+int cxil_alloc_buf_cmdq(void* lni, const void* eq, const void* options, void** out) {
+  if (const int error = wanted("alloc_buf_cmdq"); error != 0) return -error;
+  const auto slots = field<std::uint32_t>(options, 0);
+  const int fd = field<int>(options, 36);
+  Object o = begin("cq");
+  o.memory.push_back(pages(kPage, 0));
+  std::uint8_t* const launch = o.memory[0].get();
+  put(o, "cq.size", 0, slots);
+  put_address(o, "cq.wp_addr", 8, launch);
+  put_address(o, "cq.ll_64", 16, launch + 1024);
+  put_address(o, "cq.ll_128a", 24, launch + 2048);
+  put_address(o, "cq.ll_128u", 32, launch + 3072);
+  put_address(o, "cq.ring", 40, nullptr);
+  put<std::uint64_t>(o, "cq.rp32", 48, 8);
+  put<std::uint32_t>(o, "cq.idx", 56, 20);
+  put<std::uint32_t>(o, "cq.size32", 60, 2 * slots);
+  put<std::uint64_t>(o, "cq.wp32", 64, 8);
+  put<std::uint64_t>(o, "cq.hw_wp32", 72, 8);
+  const auto* const buffer = field<const std::uint8_t*>(options, 24);
+  return hand_out(std::move(o),
+                  "alloc_buf_cmdq(" + name_of(lni) + ", " + name_of(eq) + ", " + text(slots) + " slots, " +
+                      (field<std::uint8_t>(options, 32) != 0 ? "host" : "device") + " memory " +
+                      (reinterpret_cast<std::uint64_t>(buffer) % kPage == 0 ? "at a page" : "inside a page") +
+                      ", dma-buf " + (::fcntl(fd, F_GETFD) >= 0 ? "open" : "closed") + " +" +
+                      text(field<std::uint64_t>(options, 40)) + ")",
+                  out);
+}
+#endif
 int cxil_destroy_cmdq(void* cq) {
   return destroy("destroy_cmdq", cq);
 }

@@ -254,7 +254,7 @@ TEST(CxiFaults, APortalsEntryThatIsDisabledInMidRun) {
   Rig rig({.spec = "cxi-model0:pte-disable=100"});
   put_all(rig, 150);
   rig.ct.expect(100, 50);
-  const auto e = rig.rx_events.expect<StateChangeEvent>(EventType::state_change);
+  const auto e = rig.rx_events.expect<StateChangeLongEvent>(EventType::state_change);
   EXPECT_EQ(e.ptlte_state, PtlteState::disabled);
   EXPECT_TRUE(e.by_nic);
   for (u32 n = 0; n < 50; ++n) {

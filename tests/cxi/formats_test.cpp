@@ -92,6 +92,7 @@ TEST(CxiCommands, EveryBitBelongsToAFieldOrIsUnused) {
   check_command<CState>(3 + 11 + 32 + 5 + 64 + 11 + 11);
   check_command<CounterCommand>(3 * 11 + 48 + 7 + 2 + 48);
   check_command<Append>(2 + 11 + 15 + 11 + 16 + 3 + 1 + 57 + 56 + 24 + 32 + 64 + 64);
+  check_command<Unlink>(2 + 11 + 16);
   check_command<SetState>(3 + 11 + 57 + 24);
   check_command<Lcid>(4);
 }

@@ -16,6 +16,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -110,6 +111,10 @@ class FakeGpu final : public IdleGpu {
     calls_at_release = calls();
   }
   [[nodiscard]] int export_dmabuf(void*, u64) override { return exported = ::dup(STDOUT_FILENO); }
+  void copy(void* to, const void* from, u64 bytes) override { std::memcpy(to, from, bytes); }
+  void copy(std::span<const gpu::Copy> all) override {
+    for (const gpu::Copy& c : all) copy(c.to, c.from, c.bytes);
+  }
 
   struct Given {
     void* p;

@@ -4,6 +4,8 @@
 // Queues, counters and memory of the Cassini back end with a fake libcxi: their addresses for a CPU and for a
 // GPU.
 
+#include <fcntl.h>
+
 #include "libcxi_fixture.hpp"
 
 namespace doorbell::cxi {
@@ -57,11 +59,51 @@ TEST_F(LibcxiFake, SizesArePutToTheTestFirst) {
   expect_says(refusal_of([&] { (void)e->create_event_queue((u64{1} << 31) + 1, Place::pageable); }).said,
               "1..2147483648");
   expect_says(refusal_of([&] { (void)e->create_event_queue(4096, Place::gpu); }).said, "libcxi clears it");
-  for (const Place place : {Place::gpu, Place::pinned, Place::huge_2m, Place::huge_1g})
+  expect_says(refusal_of([&] { (void)e->create_command_queue({.queue_memory = Place::gpu}); }).said,
+              "without a GPU");
+  for (const Place place : {Place::pinned, Place::huge_2m, Place::huge_1g})
     expect_says(refusal_of([&] { (void)e->create_command_queue({.queue_memory = place}); }).hint,
                 "use host memory");
   EXPECT_TRUE(calls().empty()) << "the library was not asked";
   EXPECT_EQ(e->create_command_queue({.slots = 65536})->memory(Initiator::cpu).slots, 65536u);
+}
+
+TEST_F(LibcxiFake, ACommandQueueInGpuMemory) {
+  const auto gpu = std::make_shared<FakeGpu>();
+  LibcxiCassini d("cxi0", {gpu});
+  const auto e = d.open(1);
+  EXPECT_EQ(e->event_queue_place(Place::gpu), Place::pageable);
+  forget();
+  {
+    const auto q = e->create_command_queue({.slots = 100, .queue_memory = Place::gpu});
+    EXPECT_EQ(calls()[0],
+              "alloc_buf_cmdq(lni1, none, 128 slots, device memory at a page, dma-buf open +0) = cq1");
+    EXPECT_LT(::fcntl(gpu->exported, F_GETFD), 0) << "the dma-buf is closed again";
+    const CommandQueueMemory m = q->memory(Initiator::gpu);
+    EXPECT_EQ(m.slots, 128u);
+    // The status that the library leaves to the program: read pointer 4, return code 1.
+    EXPECT_EQ(*reinterpret_cast<const u64*>(m.ring), (u64{1} << 48 | 4));
+    ASSERT_EQ(gpu->registered.size(), 1u) << "the launch page; the ring is the GPU's own";
+    EXPECT_TRUE(gpu->registered[0].mmio);
+    expect_says(refusal_of([&] { (void)q->memory(Initiator::cpu); }).said, "a CPU cannot write");
+  }
+  EXPECT_EQ(calls().back(), "destroy_cmdq(cq1)");
+  set("FAKE_CXI_FAIL", "alloc_buf_cmdq=25");
+  const Refusal r = refusal_of([&] { (void)e->create_command_queue({.queue_memory = Place::gpu}); });
+  EXPECT_EQ(r.code, 25);
+  expect_says(r.hint, "symbol set 1.11");
+  set("FAKE_CXI_FAIL", "");
+  set("FAKE_CXI_WRONG", "cq.wp32=4");
+  expect_says(refusal_of([&] { (void)e->create_command_queue({.queue_memory = Place::gpu}); }).said, "wp32");
+}
+
+TEST_F(LibcxiFake, AnOlderLibraryHasNoQueuesInGpuMemory) {
+  use(FAKE_LIBCXI_1_8);
+  const auto gpu = std::make_shared<FakeGpu>();
+  LibcxiCassini d("cxi0", {gpu});
+  const auto e = d.open(1);
+  expect_says(refusal_of([&] { (void)e->create_command_queue({.queue_memory = Place::gpu}); }).said,
+              "cxil_alloc_buf_cmdq");
 }
 
 // --- memory ------------------------------------------------------------------------------------------

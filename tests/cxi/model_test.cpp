@@ -93,7 +93,7 @@ TEST(CxiModel, TheTargetCountsToo) {
   Append a = rig.entry(kQuiet | append_flag::op_put | append_flag::ct_comm | append_flag::ct_bytes);
   a.ct = ct.index();
   rig.target.submit(a);
-  (void)rig.rx_events.expect<TargetEvent>(EventType::link);
+  (void)rig.rx_events.expect<TargetLongEvent>(EventType::link);
   rig.tx.post(rig.put(100));
   rig.tx.submit(rig.put(23));
   ct.expect(123);
@@ -168,14 +168,14 @@ TEST(CxiModel, TwoProcessesOfTwoNetworks) {
   s.ptlte_index = pte->index();
   s.ptlte_state = PtlteState::enabled;
   target.submit(s);
-  (void)events.expect<StateChangeEvent>(EventType::state_change);
+  (void)events.expect<StateChangeLongEvent>(EventType::state_change);
   Append a = rig.entry(kQuiet | append_flag::op_put);
   a.ptlte_index = pte->index();
   a.lac = there.md->lac();
   a.start = there.iova();
   a.length = 4096;
   target.submit(a);
-  (void)events.expect<TargetEvent>(EventType::link);
+  (void)events.expect<TargetLongEvent>(EventType::link);
 
   const Address at = other->address();
   NomatchDma put = rig.put(100);
@@ -286,13 +286,13 @@ TEST(CxiRefusals, TheTargetsMemory) {
   a.start = read_only.iova();
   a.length = 4096;
   rig.target.submit(a);
-  (void)rig.rx_events.expect<TargetEvent>(EventType::link);
+  (void)rig.rx_events.expect<TargetLongEvent>(EventType::link);
   rig.expect_refused(rig.put(64), ReturnCode::page_perm_error, true);
   rig.tx.submit(rig.get(64));  // which is the one use
   rig.ct.expect(1, 1);
   a.length = 4097;
   rig.target.submit(a);
-  (void)rig.rx_events.expect<TargetEvent>(EventType::link);
+  (void)rig.rx_events.expect<TargetLongEvent>(EventType::link);
   rig.expect_refused(rig.put(64), ReturnCode::no_translation, true);
 }
 
@@ -393,7 +393,7 @@ TEST(CxiFailures, UnknownCommands) {
       {target, cq(1, 13), ReturnCode::cmd_invalid_arg},
       {target, cq(0, 12), ReturnCode::cmd_invalid_arg},
       // It exists, and the model does not do it.
-      {transmit, dma(2, 4), ReturnCode::illegal_op},
+      {transmit, dma(2, 13), ReturnCode::illegal_op},
       {transmit, dma(1, 3), ReturnCode::illegal_op},
       {transmit, idc(1, 7), ReturnCode::illegal_op},
       {target, cq(1, 9), ReturnCode::illegal_op},
@@ -464,7 +464,7 @@ TEST(CxiLists, RoomEndsAndComesBack) {
   Rig rig({.spec = "cxi-model0:list-entries=2"});
   rig.append(kQuiet | append_flag::op_put);
   rig.target.submit(rig.entry(kQuiet | append_flag::op_put));
-  const auto full = rig.rx_events.expect<TargetEvent>(EventType::link, ReturnCode::no_space);
+  const auto full = rig.rx_events.expect<TargetLongEvent>(EventType::link, ReturnCode::no_space);
   EXPECT_EQ(full.ptlte_index, rig.pte->index());
   rig.set_state(PtlteState::reset);
   rig.append(kQuiet | append_flag::op_put);
@@ -479,7 +479,7 @@ TEST(CxiLists, ABufferThatIsUsedOnceGivesItsRoomBack) {
       a.ptl_list = list;
       for (int twice = 0; twice < 2; ++twice) {
         rig.target.submit(a);
-        (void)rig.rx_events.expect<TargetEvent>(EventType::link);
+        (void)rig.rx_events.expect<TargetLongEvent>(EventType::link);
       }
       const u64 done = rig.ct.read().success;
       rig.tx.submit(rig.put(64));
@@ -496,7 +496,7 @@ TEST(CxiLists, APortalsEntryThatGoesGivesTheRoomOfItsBuffersBack) {
     Append a = rig.entry(kQuiet | append_flag::op_put);
     a.ptlte_index = other->index();
     rig.target.submit(a);
-    EXPECT_EQ(rig.rx_events.expect<TargetEvent>(EventType::link).ptlte_index, other->index());
+    EXPECT_EQ(rig.rx_events.expect<TargetLongEvent>(EventType::link).ptlte_index, other->index());
     if (HasFailure()) return;
   }
 }
@@ -508,7 +508,7 @@ TEST(CxiLists, LinkEventsCanBeLeftOutButNotTheirFailure) {
   rig.tx.submit(rig.put(64));
   rig.ct.expect(1);
   rig.target.submit(rig.entry(kQuiet | append_flag::link_disable | append_flag::op_put));
-  (void)rig.rx_events.expect<TargetEvent>(EventType::link, ReturnCode::no_space);
+  (void)rig.rx_events.expect<TargetLongEvent>(EventType::link, ReturnCode::no_space);
 }
 
 TEST(CxiLists, UsedOnceThenTheNextThenOverflow) {
@@ -527,17 +527,63 @@ TEST(CxiLists, UsedOnceThenTheNextThenOverflow) {
     a.buffer_id = 70 + n;
     rig.target.submit(a);
   }
-  for (int n = 0; n < 3; ++n) (void)rig.rx_events.expect<TargetEvent>(EventType::link);
+  for (int n = 0; n < 3; ++n) (void)rig.rx_events.expect<TargetLongEvent>(EventType::link);
   for (u32 n = 0; n < 3; ++n) {
     rig.tx.submit(rig.put(100, n * 1000));
     rig.ct.expect(n + 1);
     EXPECT_TRUE(rig.arrived(100, n * 1000, n * 4096)) << n;
     if (n == 2) break;
-    const auto e = rig.rx_events.expect<TargetEvent>(EventType::unlink);
+    const auto e = rig.rx_events.expect<TargetLongEvent>(EventType::unlink);
     EXPECT_EQ(e.buffer_id, 70 + n);
     EXPECT_TRUE(e.auto_unlinked);
   }
   rig.rx_events.expect_none();
+}
+
+TEST(CxiLists, UnlinkTakesTheBufferOfItsNumberOutOfItsList) {
+  Rig rig({.enable = false});
+  rig.set_state(PtlteState::enabled);
+  for (const PortalsList list : {PortalsList::priority, PortalsList::overflow})
+    for (const u32 id : {7u, 8u, 9u}) {
+      Append a = rig.entry(kQuiet | append_flag::op_put);
+      a.ptl_list = list;
+      a.buffer_id = id;
+      a.start = rig.far.iova(u64{id} * 4096);
+      a.length = 4096;
+      rig.target.submit(a);
+      (void)rig.rx_events.expect<TargetLongEvent>(EventType::link);
+    }
+  const auto unlink = [&](PortalsList list, u32 id, ReturnCode code) {
+    Unlink u;
+    u.ptlte_index = rig.pte->index();
+    u.ptl_list = list;
+    u.buffer_id = id;
+    rig.target.submit(u);
+    const auto e = rig.rx_events.expect<TargetLongEvent>(EventType::unlink, code);
+    EXPECT_EQ(e.buffer_id, id);
+    EXPECT_EQ(e.ptl_list, list);
+    EXPECT_FALSE(e.auto_unlinked);
+  };
+  u64 done = 0;
+  const auto lands_in = [&](u32 id) {
+    rig.tx.submit(rig.put(64, id * 100));
+    rig.ct.expect(++done);
+    EXPECT_TRUE(rig.arrived(64, id * 100, u64{id} * 4096)) << id;
+  };
+  unlink(PortalsList::priority, 8, ReturnCode::ok);  // in the middle
+  unlink(PortalsList::priority, 8, ReturnCode::entry_not_found);
+  lands_in(7);
+  unlink(PortalsList::priority, 7, ReturnCode::ok);  // the first
+  lands_in(9);
+  unlink(PortalsList::overflow, 9, ReturnCode::ok);  // the last
+  unlink(PortalsList::priority, 9, ReturnCode::ok);  // the only one
+  lands_in(7);
+  unlink(PortalsList::overflow, 7, ReturnCode::ok);
+  unlink(PortalsList::overflow, 8, ReturnCode::ok);
+  rig.append(kQuiet | append_flag::op_put);  // an empty list takes a new one
+  rig.tx.submit(rig.put(64, 300));
+  rig.ct.expect(++done);
+  EXPECT_TRUE(rig.arrived(64, 300, 0));
 }
 
 // --- set-up

@@ -199,7 +199,7 @@ struct Rig {
     s.ptlte_index = pte->index();
     s.ptlte_state = state;
     target.submit(s);
-    const auto e = rx_events.expect<StateChangeEvent>(EventType::state_change);
+    const auto e = rx_events.expect<StateChangeLongEvent>(EventType::state_change);
     EXPECT_EQ(e.ptlte_state, state);
     EXPECT_EQ(e.ptlte_index, pte->index());
     EXPECT_FALSE(e.by_nic);
@@ -216,7 +216,7 @@ struct Rig {
   }
   void append(u32 flags) {
     target.submit(entry(flags));
-    if ((flags & append_flag::link_disable) == 0) (void)rx_events.expect<TargetEvent>(EventType::link);
+    if ((flags & append_flag::link_disable) == 0) (void)rx_events.expect<TargetLongEvent>(EventType::link);
   }
   [[nodiscard]] Dfa dfa(u32 idx = 0) const {
     const Address a = endpoint->address();

@@ -89,7 +89,8 @@ struct CommandQueueShape {
   CommandQueueKind kind = CommandQueueKind::transmit;  ///< the commands that it takes
   u32 slots = 64;                                      ///< the number asked for; the queue may be larger
   EventQueueObject* events = nullptr;                  ///< for command failures; may be null
-  Place queue_memory = Place::pageable;  ///< libcxi offers no choice: it throws for other places
+  /// Of libcxi, Place::gpu needs symbol set 1.11; it throws for other places.
+  Place queue_memory = Place::pageable;
 };
 
 /// A queue of commands that the initiator writes.
@@ -127,6 +128,8 @@ class Endpoint {
   [[nodiscard]] virtual Address address() const = 0;
   /// Lets this endpoint's commands use the region, and others reach it through a portals entry.
   [[nodiscard]] virtual std::unique_ptr<MemoryDescriptor> map(const Region& region, Access access) = 0;
+  /// Where an event queue can lie beside command queues at `wanted`.
+  [[nodiscard]] virtual Place event_queue_place(Place wanted) const { return wanted; }
   /// `bytes` are rounded up to pages.
   [[nodiscard]] virtual std::unique_ptr<EventQueueObject> create_event_queue(u64 bytes, Place place) = 0;
   /// A queue with the endpoint's communication profile.
@@ -251,7 +254,7 @@ class PortalsTable {
 struct PutQueueShape {
   u32 requests = 64;   ///< operations in flight
   u32 max_inline = 0;  ///< bytes that a put may carry inlined, at most idc_limit(restricted)
-  Place queue_memory = Place::pageable;  ///< libcxi offers no choice for command queues
+  Place queue_memory = Place::pageable;  ///< event queues of libcxi lie in host memory in any case
   bool restricted = true;                ///< 32-byte commands, whose packets need no order
 };
 

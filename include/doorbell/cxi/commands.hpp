@@ -378,6 +378,31 @@ struct Append {
   }
 };
 
+/// Takes memory out of a list of a portals entry: the first with that buffer_id. UNLINK answers.
+/// Source: shs-cassini-headers.
+struct Unlink {
+  static constexpr u32 kWords = 8;
+  PortalsList ptl_list = PortalsList::priority;
+  u32 ptlte_index = 0;
+  u32 buffer_id = 0;
+
+  /// The place of each field, for pack() and unpack().
+  template <class Self, class Field>
+  DOORBELL_INLINE static void visit(Self& s, const Field& field) {
+    field(Bits<1, 0, 2>{}, s.ptl_list);
+    field(Bits<2, 0, 11>{}, s.ptlte_index);
+    field(Bits<8, 0, 16>{}, s.buffer_id);
+  }
+  /// The command's first byte.
+  [[nodiscard]] DOORBELL_INLINE u32 header() const {
+    return header_byte(CommandType::queue, 1, QueueOpcode::unlink);
+  }
+  /// Takes the opcode over; false for another command's first byte.
+  [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) const {
+    return h.byte() == header();
+  }
+};
+
 /// Sets the state of a portals entry. Source: shs-cassini-headers.
 struct SetState {
   static constexpr u32 kWords = 8;

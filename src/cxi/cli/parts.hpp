@@ -9,6 +9,7 @@
 namespace doorbell::cli {
 
 Command cxi_command();
+Command run_cxi_command();
 /// HPE's tool cxi_gpu_loopback_bw.
 Program cxi_gpu_loopback_bw();
 std::vector<DemoStep> cxi_demo_steps(bool gpu);

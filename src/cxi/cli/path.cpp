@@ -30,6 +30,7 @@ PathDescription cxi_path() {
   return {.title = "CXI",
           .work = "Cassini puts",
           .command = cxi_command(),
+          .tools = {run_cxi_command()},
           .programs = {cxi_gpu_loopback_bw()},
           .backends = [] { return states_of(cxi::backends()); },
           .models = {{"cxi-model0", "software Cassini; puts and gets through its command queues"}},

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <vector>
 
 #include "cxi/libcxi/gpu_pages.hpp"
 #include "cxi/libcxi/layout.hpp"
@@ -22,6 +23,7 @@ using Call = CallError::Call;
 namespace {
 
 constexpr u64 kMaxEventBytes = u64{1} << 31;
+constexpr u64 kPage = 4096;
 constexpr u64 kCounterBytes = 256;  // of the doorbell page: four registers, 64 bytes apart
 constexpr u32 kResetSuccess = 128 / sizeof(u64);
 constexpr u32 kResetFailure = 192 / sizeof(u64);
@@ -216,18 +218,29 @@ class LibcxiCommandQueue final : public CommandQueueObject {
   LibcxiCommandQueue(std::shared_ptr<const LibcxiProcess> process, const CommandQueueShape& shape)
       : process_(std::move(process)),
         triggered_(shape.kind == CommandQueueKind::triggered),
+        buffer_(shape.queue_memory == Place::gpu ? buffer_for(shape.slots) : Region()),
         cq_(alloc(shape)) {}
 
   [[nodiscard]] CommandQueueMemory memory(Initiator initiator) override;
 
  private:
+  [[nodiscard]] Region buffer_for(u32 slots) const;
   [[nodiscard]] Owned<libcxi::Cq> alloc(const CommandQueueShape& shape) const;
+  [[nodiscard]] Owned<libcxi::Cq> alloc_in_buffer(libcxi::CqOptions options, libcxi::Eq* eq) const;
 
   std::shared_ptr<const LibcxiProcess> process_;
   bool triggered_;
+  Region buffer_;  ///< in GPU memory; none: the driver's own
   Owned<libcxi::Cq> cq_;
   GpuPages pages_{process_->context->name, process_->context->gpu};
 };
+
+/// As the driver rounds: a power of two in pages.
+u32 whole_slots(u32 asked) {
+  u32 slots = kMinSlots;
+  while (slots < asked) slots *= 2;
+  return slots;
+}
 
 libcxi::CqOptions options_of(const CommandQueueShape& shape, u32 lcid) {
   libcxi::CqOptions options = {};
@@ -239,10 +252,47 @@ libcxi::CqOptions options_of(const CommandQueueShape& shape, u32 lcid) {
   return options;
 }
 
+/// GPU memory for a queue, as the driver leaves its own: zeros, and the status of one that has just been
+/// made, which the library does not write there.
+Region LibcxiCommandQueue::buffer_for(u32 slots) const {
+  const u64 bytes = u64{whole_slots(slots)} * kSlotBytes;
+  Region buffer(Place::gpu, bytes, process_->context->gpu);
+  if (reinterpret_cast<u64>(buffer.device()) % kPage != 0)
+    throw Error("a command queue in GPU memory", "the GPU's memory does not begin at a page",
+                "use host memory");
+  const std::vector<u8> zeros(bytes);
+  buffer.write(0, zeros.data(), bytes);
+  CommandQueueStatus status;
+  status.rd_ptr = kStatusSlots;
+  status.return_code = ReturnCode::ok;
+  buffer.write(0, pack(status).w, sizeof pack(status).w);
+  return buffer;
+}
+
+Owned<libcxi::Cq> LibcxiCommandQueue::alloc_in_buffer(libcxi::CqOptions options, libcxi::Eq* eq) const {
+  const LibcxiContext& c = *process_->context;
+  options.slots = whole_slots(options.slots);
+  const Descriptor file(buffer_.gpu()->export_dmabuf(buffer_.device(), buffer_.bytes()));
+  const libcxi::CqBufferOptions with{.options = options,
+                                     .buffer = buffer_.device(),
+                                     .is_host_memory = false,
+                                     .dmabuf_fd = file.get(),
+                                     .dmabuf_offset = 0};
+  auto cq = made<libcxi::Cq>(
+      Call::other, fmt::format("a command queue of {} slots in GPU memory on {}", options.slots, c.name),
+      c.cxi.destroy_cmdq,
+      [&](auto** out) { return c.cxi.alloc_buf_cmdq(process_->lni.get(), eq, &with, out); },
+      "the driver must know queues in memory of the caller (symbol set 1.11), and the GPU's memory must be in one "
+      "piece for the NIC; use host memory");
+  check_in_buffer(*cq, options.slots);
+  return cq;
+}
+
 Owned<libcxi::Cq> LibcxiCommandQueue::alloc(const CommandQueueShape& shape) const {
   const LibcxiContext& c = *process_->context;
   const libcxi::CqOptions options = options_of(shape, process_->profile->lcid);
   libcxi::Eq* const eq = eq_of(shape.events);
+  if (buffer_.bytes() > 0) return alloc_in_buffer(options, eq);
   auto cq = made<libcxi::Cq>(
       Call::other, fmt::format("a command queue of {} slots on {}", shape.slots, c.name), c.cxi.destroy_cmdq,
       [&](auto** out) { return c.cxi.alloc_cmdq(process_->lni.get(), eq, &options, out); });
@@ -256,7 +306,13 @@ CommandQueueMemory LibcxiCommandQueue::memory(Initiator initiator) {
                        .slots = cq_->slots,
                        .index = cq_->index,
                        .triggered = triggered_};
-  if (initiator == Initiator::gpu) {
+  if (buffer_.bytes() > 0) {
+    if (initiator == Initiator::cpu)
+      throw Error(fmt::format("a command queue on {}", process_->context->name),
+                  "it lies in GPU memory, which a CPU cannot write", "use host memory");
+    m.ring = reinterpret_cast<Word16*>(buffer_.device());
+    m.launch = pages_.give(m.launch, kLaunchBytes, GpuPages::Kind::registers);
+  } else if (initiator == Initiator::gpu) {
     m.ring = pages_.give(m.ring, u64{m.slots} * kSlotBytes, GpuPages::Kind::memory);
     m.launch = pages_.give(m.launch, kLaunchBytes, GpuPages::Kind::registers);
   }
@@ -410,10 +466,17 @@ std::unique_ptr<EventQueueObject> LibcxiEndpoint::create_event_queue(u64 bytes, 
 }
 
 std::unique_ptr<CommandQueueObject> LibcxiEndpoint::create_command_queue(const CommandQueueShape& shape) {
-  if (shape.queue_memory != Place::pageable)
+  // Of the process's own host memory the driver takes only what is physically in one piece.
+  if (shape.queue_memory != Place::pageable && shape.queue_memory != Place::gpu)
     throw Error(fmt::format("a command queue in {}", name(shape.queue_memory)),
                 "the driver of a Cassini allocates command queues in host memory of its own",
                 "use host memory");
+  if (shape.queue_memory == Place::gpu && process_->context->cxi.alloc_buf_cmdq == nullptr)
+    throw Error("a command queue in GPU memory",
+                "this libcxi is older than symbol set 1.11, where cxil_alloc_buf_cmdq came",
+                "use host memory");
+  if (shape.queue_memory == Place::gpu && process_->context->gpu == nullptr)
+    throw Error("a command queue in GPU memory", "the device was opened without a GPU", "use host memory");
   if (shape.slots == 0 || shape.slots > kMaxSlots)
     throw Error(fmt::format("a command queue of {} slots", shape.slots),
                 fmt::format("the number is not in 1..{}", kMaxSlots));

@@ -55,6 +55,10 @@ class LibcxiEndpoint final : public Endpoint {
 
   [[nodiscard]] Address address() const override;
   [[nodiscard]] std::unique_ptr<MemoryDescriptor> map(const Region& region, Access access) override;
+  /// The library clears event queues with the CPU.
+  [[nodiscard]] Place event_queue_place(Place wanted) const override {
+    return wanted == Place::gpu ? Place::pageable : wanted;
+  }
   [[nodiscard]] std::unique_ptr<EventQueueObject> create_event_queue(u64 bytes, Place place) override;
   [[nodiscard]] std::unique_ptr<CommandQueueObject> create_command_queue(
       const CommandQueueShape& shape) override;

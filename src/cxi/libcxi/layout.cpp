@@ -97,7 +97,7 @@ void check(const libcxi::Eq& q, const libcxi::EqAttributes& asked) {
   pointer(kWhat, "register", q.csr, sizeof(u64));
 }
 
-void check(const libcxi::Cq& q, u32 slots) {
+void check_in_buffer(const libcxi::Cq& q, u32 slots) {
   constexpr const char* kWhat = "command queue";
   if (!std::has_single_bit(q.size32)) wrong(kWhat, "size32", fmt::format("is {}, no power of two", q.size32));
   equal(kWhat, "size32", q.size32, 2 * q.slots);
@@ -107,6 +107,11 @@ void check(const libcxi::Cq& q, u32 slots) {
   equal<u64>(kWhat, "rp32", q.rp32, kFirstWp32);
   in_range(kWhat, "index", q.index, 0, kQueues - 1);
   check_launch(q, kWhat);
+}
+
+void check(const libcxi::Cq& q, u32 slots) {
+  constexpr const char* kWhat = "command queue";
+  check_in_buffer(q, slots);
   pointer(kWhat, "ring", q.ring, kSlotBytes);
   u16 rd_pointer = 0;
   std::memcpy(&rd_pointer, q.ring, sizeof rd_pointer);

@@ -18,6 +18,8 @@ void check(const libcxi::Cp& profile, u32 vni);
 void check(const libcxi::Md& md, u64 address, u64 bytes);
 void check(const libcxi::Eq& queue, const libcxi::EqAttributes& asked);
 void check(const libcxi::Cq& queue, u32 slots);
+/// Of a queue in memory of the caller that the library does not look at.
+void check_in_buffer(const libcxi::Cq& queue, u32 slots);
 void check(const libcxi::Ct& counter, const void* writeback);
 void check(const libcxi::Pte& entry);
 /// For objects without public fields; `what` is the name in the error.

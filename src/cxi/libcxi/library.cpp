@@ -52,6 +52,7 @@ LibcxiLibrary::LibcxiLibrary()
       alloc_evtq(library.need("cxil_alloc_evtq")),
       destroy_evtq(library.need("cxil_destroy_evtq")),
       alloc_cmdq(library.need("cxil_alloc_cmdq")),
+      alloc_buf_cmdq(library.find("cxil_alloc_buf_cmdq")),
       destroy_cmdq(library.need("cxil_destroy_cmdq")),
       alloc_ct(library.need("cxil_alloc_ct")),
       destroy_ct(library.need("cxil_destroy_ct")),

@@ -13,144 +13,11 @@
 #include <vector>
 
 #include "cxi/backends.hpp"
+#include "cxi/libcxi/abi.hpp"
 #include "cxi/settings.hpp"
 #include "system/library.hpp"
 
 namespace doorbell::cxi {
-
-/// The library's structures, with the fields that are read or written here. Those that the library hands out
-/// are longer.
-namespace libcxi {
-
-/// One NIC that the library has opened (struct cxil_dev).
-struct OpenNic {
-  u32 id;
-  u32 nid;
-  u32 pid_bits;
-};
-
-/// The library fills 68 bytes; the rest is room for newer versions that fill more.
-struct alignas(8) Service {
-  static constexpr u8 kRestrictedVnis = 1 << 1;
-  u8 flags;
-  u8 vni_count;
-  u16 vnis[4];
-  u8 rest[246];
-};
-static_assert(offsetof(Service, vnis) == 2 && sizeof(Service) == 256);
-
-struct Lni;
-struct PteMap;
-struct WaitObject;
-
-struct Domain {
-  u32 vni;
-  u32 pid;
-};
-
-/// A communication profile.
-struct Cp {
-  u32 vni;
-  u32 traffic_class;
-  u32 traffic_class_type;
-  u32 lcid;
-};
-
-/// A memory descriptor.
-struct Md {
-  u64 iova;
-  u64 va;
-  u64 bytes;
-  u8 lac;
-};
-static_assert(offsetof(Md, lac) == 24);
-
-struct MdHints {
-  u32 page_shift;
-  u32 huge_shift;
-  u32 ptg_mode;
-  bool ptg_mode_valid;
-  int dmabuf_fd;
-  u64 dmabuf_offset;
-  bool dmabuf_valid;
-};
-static_assert(offsetof(MdHints, dmabuf_fd) == 16 && offsetof(MdHints, dmabuf_offset) == 24 &&
-              offsetof(MdHints, dmabuf_valid) == 32 && sizeof(MdHints) == 40);
-
-struct EqAttributes {
-  void* queue;
-  u64 bytes;
-  u64 flags;
-  u32 rest[6];  ///< status thresholds, combining delay, CPU, reserved slots
-};
-static_assert(sizeof(EqAttributes) == 48);
-
-struct Eq {
-  u32 bytes;
-  u64 sw_state;
-  u64* csr;
-  u64 last_status[2];
-  u32 rd_offset;
-  u32 prev_rd_offset;
-  u32 index;
-  void* context;
-  u8* events;
-};
-static_assert(offsetof(Eq, csr) == 16 && offsetof(Eq, rd_offset) == 40 && offsetof(Eq, index) == 48 &&
-              offsetof(Eq, events) == 64 && sizeof(Eq) == 72);
-
-struct CqOptions {
-  u32 slots;
-  u32 update_policy;
-  u32 counter_pool;
-  u32 flags;
-  u32 lcid;
-  u32 threshold_id;
-};
-static_assert(sizeof(CqOptions) == 24);
-
-struct Cq {
-  u32 slots;
-  u64* wp_address;
-  u8* ll_64;
-  u8* ll_128a;
-  u8* ll_128u;
-  u8* ring;
-  u64 rp32;
-  u32 index;
-  u32 size32;
-  u64 wp32;
-  u64 hw_wp32;
-};
-static_assert(offsetof(Cq, ring) == 40 && offsetof(Cq, index) == 56 && offsetof(Cq, wp32) == 64 &&
-              sizeof(Cq) == 80);
-
-struct Ct {
-  u64* doorbell;
-  u32 index;
-  void* writeback;
-};
-static_assert(offsetof(Ct, writeback) == 16);
-
-struct Pte {
-  u32 index;
-};
-
-inline constexpr u32 kDefaultService = 1;
-inline constexpr u32 kAnyPid = 511;
-inline constexpr int kBestEffort = 3;
-inline constexpr int kDefaultType = 0;
-inline constexpr int kAnyLcid = 2;  ///< a profile for triggered and other queues
-inline constexpr u32 kMapPin = 1 << 0;
-inline constexpr u32 kMapWrite = 1 << 2;
-inline constexpr u32 kMapRead = 1 << 3;
-inline constexpr u32 kMapDevice = 1 << 9;
-inline constexpr u64 kEqNoCombining = 1 << 6;
-inline constexpr u32 kCqTransmit = 1 << 1;
-inline constexpr u32 kCqTriggered = 1 << 3;
-inline constexpr u64 kPteNonMatching = 0;
-
-}  // namespace libcxi
 
 /// The functions in use; their names here lack cxil_. All that return int return 0 or a negative errno.
 struct LibcxiLibrary {
@@ -176,6 +43,8 @@ struct LibcxiLibrary {
                     libcxi::WaitObject*, libcxi::Eq**);
   int (*destroy_evtq)(libcxi::Eq*);
   int (*alloc_cmdq)(libcxi::Lni*, libcxi::Eq*, const libcxi::CqOptions*, libcxi::Cq**);
+  /// Null in versions before 1.11, which have no queues in memory of the caller.
+  int (*alloc_buf_cmdq)(libcxi::Lni*, libcxi::Eq*, const libcxi::CqBufferOptions*, libcxi::Cq**);
   int (*destroy_cmdq)(libcxi::Cq*);
   int (*alloc_ct)(libcxi::Lni*, void*, libcxi::Ct**);
   int (*destroy_ct)(libcxi::Ct*);

@@ -46,7 +46,7 @@ ModelCassini::ModelCassini(const ModelConfig& config, std::string name,
       entries_("portals entries", 0),
       memories_("places for mapped memory", 0),
       contexts_("address contexts", 1, kMaxContexts),
-      profiles_("communication profiles", 0, kMaxDomains),
+      profiles_("communication profiles", 0, kMaxProfiles),
       pids_("process numbers", 1, std::min(1u << config.pid_bits, kAnyPid)) {
   // The agent is a kernel of the first GPU. While that kernel runs, a driver may wait for its end before it
   // maps more memory.
@@ -109,13 +109,18 @@ const u32* ModelCassini::alive(Initiator initiator) {
 
 nlohmann::ordered_json ModelCassini::counters() {
   const std::scoped_lock lock(mutex_);
-  engine_->refresh();
-  const EngineCounters& c = engine_->counters();
+  return counters_of(*engine_, shared_);
+}
+
+nlohmann::ordered_json counters_of(EngineBase& engine, const ModelShared& shared) {
+  engine.refresh();
+  const EngineCounters& c = engine.counters();
   nlohmann::ordered_json j;
   j["commands"] = c.commands.value();
   j["puts"] = c.puts.value();
   j["gets"] = c.gets.value();
   j["idc_puts"] = c.idc_puts.value();
+  j["atomics"] = c.atomics.value();
   j["unrestricted"] = c.unrestricted.value();
   j["bytes"] = c.bytes.value();
   j["packets"] = c.packets.value();
@@ -128,9 +133,9 @@ nlohmann::ordered_json ModelCassini::counters() {
   j["events"] = c.events.value();
   j["dropped_events"] = c.dropped_events.value();
   j["triggered_operations"] = c.triggered.value();
-  if (shared_.config.engine != ModelConfig::Engine::cpu) j["in_bursts"] = c.in_bursts.value();
-  j["dma_faults"] = engine_->dma_faults();
-  nlohmann::ordered_json faults = shared_.faults.json();
+  if (shared.config.engine != ModelConfig::Engine::cpu) j["in_bursts"] = c.in_bursts.value();
+  j["dma_faults"] = engine.dma_faults();
+  nlohmann::ordered_json faults = shared.faults.json();
   faults["eq_full"] = c.eq_full.value();
   faults["stuck_read"] = c.stuck_read.value();
   faults["pte_disable"] = c.pte_disabled.value();

@@ -239,15 +239,20 @@ ModelEndpoint::ModelEndpoint(ModelCassini& nic, u16 vni) : nic_(nic), vni_(vni) 
   lcid_ = nic.profiles_.claim();
   Change c;
   c.kind = Change::Kind::add_domain;
-  c.domain = {vni_, pid_, lcid_};
+  c.number = lcid_;  // an endpoint has one of each
+  c.domain = {vni_, pid_};
+  nic_.engine_->change(c);
+  c.kind = Change::Kind::set_profile;
+  c.profile = {0, lcid_, vni_};
   nic_.engine_->change(c);
 }
 
 ModelEndpoint::~ModelEndpoint() {
   const std::scoped_lock lock(nic_.mutex_);
+  nic_.engine_->change(removal(Change::Kind::remove_domain, lcid_));
   Change c;
-  c.kind = Change::Kind::remove_domain;
-  c.domain = {vni_, pid_, lcid_};
+  c.kind = Change::Kind::set_profile;
+  c.profile = {0, lcid_, 0};
   nic_.engine_->change(c);
   nic_.contexts_.release(lac_);
   nic_.pids_.release(pid_);

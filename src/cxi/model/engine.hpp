@@ -7,8 +7,11 @@
 
 #include <doorbell/cxi/event_queue.hpp>
 
+#include <cstring>
 #include <type_traits>
 
+#include "cxi/atomics.hpp"
+#include "cxi/model/engine_report.hpp"
 #include "cxi/model/engine_rule.hpp"
 #include "cxi/model/launch.hpp"
 #include "cxi/model/objects.hpp"
@@ -24,9 +27,11 @@ namespace doorbell::cxi {
 ///   dma.fetch(), dma.deliver(), dma.commit()  for what it cannot reach itself
 ///   late                DueHeap<Acknowledgement>
 ///   staging()           for commands that were fetched
+///   signal(fd)          wakes who waits for an event queue
 ///   gone(), leave(), remove_device()   whether the device is there; it fails; Fault::removal
 ///   finish_time(now, bytes), wall_ns()
 ///   kInARow             slots of one queue that serve() executes in a round, at least kLargestSlots
+///   kAtomics            it carries out atomic operations, in host memory
 ///   kReadsAtOnce        copy() is done with a command's own bytes when it returns
 template <class Parts>
 class Engine {
@@ -42,6 +47,15 @@ class Engine {
   DOORBELL_GPU_NOINLINE bool poll();
   /// Carries out a set-up call. Between two rounds.
   DOORBELL_GPU_NOINLINE void change(const Change& c);
+
+  /// Between two rounds.
+  [[nodiscard]] EntryReport entry(u32 index) const {
+    const TableEntry& pte = parts_.objects.table[index];
+    EntryReport report{pte.state, 0};
+    for (const Chain& list : pte.lists)
+      for (u32 i = list.first; i != kNobody; i = parts_.list_entry(i).next) ++report.buffers;
+    return report;
+  }
 
   // The same in parts, for an engine of several lanes. Lane 0 calls all of it.
   DOORBELL_INLINE void begin_round() { now_ = 0; }
@@ -92,8 +106,18 @@ class Engine {
   // each trigger that fires with it.
   static constexpr u32 kLateAtOnce = 2 + 2 * kMaxTriggers;
 
+  /// What an operation does in place of moving bytes.
+  struct AtomicOperation {
+    Atomic atomic;
+    bool fetching = false;
+    bool in_command = false;  ///< the first operand; else it is at `first_at`
+    Iova first_at = 0;
+    Iova old_at = 0;  ///< where what was in memory goes
+    u32 old_lac = 0;
+  };
   /// Bytes to move from one memory to another.
   struct Operation {
+    const AtomicOperation* atomic = nullptr;
     const DmaFields* fields = nullptr;
     Opcode opcode = Opcode::nomatch_put;
     const u8* inlined = nullptr;  ///< the payload, if it was in the command
@@ -104,6 +128,24 @@ class Engine {
     u64 header_data = 0;
     [[nodiscard]] DOORBELL_INLINE bool is_get() const {
       return opcode == Opcode::get || opcode == Opcode::nomatch_get;
+    }
+    /// REPLY tells the initiator, not ACK.
+    [[nodiscard]] DOORBELL_INLINE bool replies() const {
+      return is_get() || opcode == Opcode::fetching_atomic;
+    }
+    [[nodiscard]] DOORBELL_INLINE EventType target_event() const {
+      if (opcode == Opcode::atomic) return EventType::atomic;
+      if (opcode == Opcode::fetching_atomic) return EventType::fetch_atomic;
+      return is_get() ? EventType::get : EventType::put;
+    }
+    /// What the buffer must be for.
+    [[nodiscard]] DOORBELL_INLINE u32 permission() const {
+      if (opcode == Opcode::fetching_atomic) return append_flag::op_get | append_flag::op_put;
+      return is_get() ? append_flag::op_get : append_flag::op_put;
+    }
+    [[nodiscard]] DOORBELL_INLINE Access target_access() const {
+      if (opcode == Opcode::fetching_atomic) return Access::read_write;
+      return is_get() ? Access::read : Access::write;
     }
   };
   using Result = OperationResult;
@@ -145,12 +187,27 @@ class Engine {
                                                   const ListEntry& entry,
                                                   const model::InjectedFault& injected);
   [[nodiscard]] DOORBELL_HD bool taken(const Operation& op);
-  [[nodiscard]] DOORBELL_GPU_NOINLINE u32 find(u32 lac, Iova at, u64 bytes, Access want, ReturnCode& code);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE u32 find(u32 owner, u32 lac, Iova at, u64 bytes, Access want,
+                                               ReturnCode& code);
   [[nodiscard]] DOORBELL_GPU_NOINLINE u32 route(WorkQueue& q, const Dfa& dfa, ReturnCode& code);
   [[nodiscard]] DOORBELL_GPU_NOINLINE ListEntry* list_entry(TableEntry& pte, const Operation& op,
                                                             ReturnCode& code);
+  // engine_atomics.hpp
+  [[nodiscard]] DOORBELL_HD bool is_dma_atomic(WorkQueue& q, const u64* words, ReturnCode& code);
+  [[nodiscard]] DOORBELL_HD bool is_idc_atomic(WorkQueue& q, const u64* words, ReturnCode& code);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE Result carry_out(WorkQueue& q, const Operation& op,
+                                                       const ListEntry& entry);
+  [[nodiscard]] DOORBELL_INLINE static DmaFields fields_of(const CState& c) {
+    DmaFields fields;
+    fields.index_ext = c.index_ext;
+    fields.lac = c.write_lac;
+    fields.flags = c.flags;
+    fields.ct = c.ct;
+    fields.eq = c.eq;
+    return fields;
+  }
   DOORBELL_GPU_NOINLINE void delivered(TableEntry& pte, ListEntry& entry, const Operation& op);
-  DOORBELL_HD void acknowledge(const Operation& op, const Result& result,
+  DOORBELL_HD void acknowledge(u32 owner, const Operation& op, const Result& result,
                                const model::InjectedFault& injected);
   DOORBELL_GPU_NOINLINE void acknowledge_carefully(const Acknowledgement& a,
                                                    const model::InjectedFault& injected);
@@ -160,10 +217,14 @@ class Engine {
 
   // engine_portals.hpp: portals entries
   DOORBELL_GPU_NOINLINE void remove_entry(u32 index);
-  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode append(const u64* words);
-  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode set_state(const u64* words);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode append(const WorkQueue& q, const u64* words);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode set_state(const WorkQueue& q, const u64* words);
   DOORBELL_GPU_NOINLINE void change_state(TableEntry& pte, PtlteState state, bool by_nic);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode unlink(const WorkQueue& q, const u64* words);
   DOORBELL_HD void drop_first(Chain& list);
+  DOORBELL_HD void drop(Chain& list, u32 before, u32 place);
+  DOORBELL_HD void report_unlink(const TableEntry& pte, PortalsList list, u32 buffer_id, bool by_nic,
+                                 ReturnCode code);
 
   // engine_counters.hpp: counting events
   DOORBELL_GPU_NOINLINE void add(const CountingEvent& created);
@@ -174,7 +235,7 @@ class Engine {
   [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode arm(const Trigger& trigger);
   [[nodiscard]] DOORBELL_HD Trigger take_trigger(CountingEvent& ct);
   DOORBELL_GPU_NOINLINE void fire(const Trigger& t);
-  DOORBELL_HD void report(const CounterFields& f, ReturnCode code);
+  DOORBELL_HD void report(u32 owner, const CounterFields& f, ReturnCode code);
   DOORBELL_GPU_NOINLINE void count(u32 ct, u64 success, u32 failure);
   DOORBELL_GPU_NOINLINE void bring_up_to_date();
   DOORBELL_GPU_NOINLINE void bring_up_to_date(CountingEvent& ct);
@@ -185,13 +246,28 @@ class Engine {
   [[nodiscard]] DOORBELL_HD bool is_plain(const WorkQueue& q, const Word16* command, u32 units,
                                           Plain& out) const;
 
+  /// Nothing happens if the client has no such queue: the number may be another's by now.
   template <class E>
-  DOORBELL_HD void write_event(u32 eq, const E& event) {
-    if (!has_event_queue(eq)) return;
+  DOORBELL_HD void write_event(u32 owner, u32 eq, const E& event) {
+    if (!has_event_queue(owner, eq)) return;
     EventProducer& producer = parts_.objects.event_queues[eq];
     if (!settle()) return;
     const u64 refused = producer.refused();
-    if (producer.write(parts_, event)) {
+    bool written = false;
+    if constexpr (std::is_same_v<E, InitiatorEvent>) {
+      if (producer.long_initiator_events()) [[unlikely]] {
+        InitiatorLongEvent stamped;
+        static_cast<InitiatorEvent&>(stamped) = event;
+        stamped.time.ns = static_cast<u32>(Parts::wall_ns() % 1'000'000'000);
+        stamped.time.sec = Parts::wall_ns() / 1'000'000'000;
+        written = producer.write(parts_, stamped);
+      } else {
+        written = producer.write(parts_, event);
+      }
+    } else {
+      written = producer.write(parts_, event);
+    }
+    if (written) {
       parts_.counters.events += 1;
     } else {
       parts_.counters.dropped_events += 1;
@@ -199,18 +275,23 @@ class Engine {
     }
   }
 
-  [[nodiscard]] DOORBELL_INLINE bool has_event_queue(u32 index) const {
-    return index < Objects::Room::kEventQueues && parts_.objects.event_queues[index].exists();
+  [[nodiscard]] DOORBELL_INLINE bool has_event_queue(u32 owner, u32 index) const {
+    return index < Objects::Room::kEventQueues && parts_.objects.event_queues[index].exists() &&
+           parts_.objects.event_queues[index].owner() == owner;
   }
   [[nodiscard]] DOORBELL_INLINE CountingEvent* counting_event(u32 index) const {
     if (index >= Objects::Room::kCounters) return nullptr;
     CountingEvent& ct = parts_.objects.counters[index];
     return ct.exists ? &ct : nullptr;
   }
-  [[nodiscard]] DOORBELL_INLINE TableEntry* table_entry(u32 index) const {
+  [[nodiscard]] DOORBELL_INLINE CountingEvent* counting_event(u32 owner, u32 index) const {
+    CountingEvent* const ct = counting_event(index);
+    return ct != nullptr && ct->owner == owner ? ct : nullptr;
+  }
+  [[nodiscard]] DOORBELL_INLINE TableEntry* table_entry(u32 owner, u32 index) const {
     if (index >= Objects::Room::kEntries) return nullptr;
     TableEntry& pte = parts_.objects.table[index];
-    return pte.exists ? &pte : nullptr;
+    return pte.exists && pte.owner == owner ? &pte : nullptr;
   }
   [[nodiscard]] DOORBELL_INLINE u64 now() {
     if (now_ == 0) now_ = Parts::wall_ns();
@@ -285,11 +366,22 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::change(const Change& c) {
       o.event_queues[c.number] = {};
       event_queues_.remove(c.number);
       break;
+    case Change::Kind::move_event_queue: {
+      NullEvent<2> e;
+      e.type = EventType::eq_switch;
+      write_event(o.event_queues[c.number].owner(), c.number, e);
+      o.event_queues[c.number].move_to(c.events);
+      break;
+    }
     case Change::Kind::add_counter:
       add(c.counter);
       break;
     case Change::Kind::remove_counter:
       remove_counter(c.number);
+      break;
+    case Change::Kind::move_writeback:
+      o.counters[c.number].writes_back = c.counter.writes_back;
+      o.counters[c.number].writeback = c.counter.writeback;
       break;
     case Change::Kind::add_entry:
       o.table[c.entry.index] = c.entry;
@@ -298,6 +390,12 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::change(const Change& c) {
     case Change::Kind::remove_entry:
       remove_entry(c.number);
       break;
+    case Change::Kind::name_entry: {
+      TableEntry& pte = o.table[c.entry.index];
+      pte.mapped = c.entry.mapped;
+      pte.vni = c.entry.vni, pte.pid = c.entry.pid, pte.idx = c.entry.idx;
+      break;
+    }
     case Change::Kind::add_memory:
       o.memories[c.number] = c.memory;
       if (c.number >= memories_) memories_ = c.number + 1;
@@ -306,10 +404,13 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::change(const Change& c) {
       o.memories[c.number] = {};
       break;
     case Change::Kind::add_domain:
-      o.domains[c.domain.lcid] = c.domain;
+      o.domains[c.number] = c.domain;
       break;
     case Change::Kind::remove_domain:
-      o.domains[c.domain.lcid] = {};
+      o.domains[c.number] = {};
+      break;
+    case Change::Kind::set_profile:
+      o.profiles[c.profile.owner][c.profile.lcid] = static_cast<u16>(c.profile.vni);
       break;
   }
 }
@@ -324,6 +425,7 @@ DOORBELL_HD bool Engine<Parts>::settle() {
 
 }  // namespace doorbell::cxi
 
+#include "cxi/model/engine_atomics.hpp"
 #include "cxi/model/engine_commands.hpp"
 #include "cxi/model/engine_counters.hpp"
 #include "cxi/model/engine_data.hpp"

@@ -4,7 +4,10 @@
 // The host's view of the device's engine: its counts, and how set-up calls reach it.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "cxi/model/config.hpp"
+#include "cxi/model/engine_report.hpp"
 #include "cxi/model/engine_rule.hpp"
 #include "cxi/model/objects.hpp"
 #include "model/shared.hpp"
@@ -53,6 +56,8 @@ class EngineBase {
   virtual void change(const Change& c) = 0;
   /// Makes the counts those of now. One caller at a time, which makes no change meanwhile.
   virtual void refresh() {}
+  /// Waits for the end of a round. Engines in a kernel have none.
+  [[nodiscard]] virtual EntryReport entry(u32) { return {}; }
   /// Does one round, for an engine without a thread of its own; true if there was work.
   virtual bool poll() { return false; }
 
@@ -60,5 +65,8 @@ class EngineBase {
   [[nodiscard]] virtual const EngineCounters& counters() const = 0;
   [[nodiscard]] virtual u64 dma_faults() const { return 0; }
 };
+
+/// What the device has done so far, by name. Refreshes the engine's counts.
+[[nodiscard]] nlohmann::ordered_json counters_of(EngineBase& engine, const ModelShared& shared);
 
 }  // namespace doorbell::cxi

@@ -114,7 +114,9 @@ DOORBELL_HD bool Engine<Parts>::is_plain(const WorkQueue& q, const Word16* comma
   if (!f.flags.event_success_disable || f.flags.event_ct_bytes ||
       (!out.is_get && (f.flags.event_ct_send || !f.flags.event_send_disable)))
     return false;
-  if ((f.ct != 0 && counting_event(f.ct) == nullptr) || (f.eq != 0 && !has_event_queue(f.eq))) return false;
+  if ((f.ct != 0 && counting_event(q.owner, f.ct) == nullptr) ||
+      (f.eq != 0 && !has_event_queue(q.owner, f.eq)))
+    return false;
   if (f.dfa != q.dfa.value || f.index_ext != q.dfa.index_ext || f.lac != q.lac) return false;
   const MappedMemory& near = parts_.objects.memories[q.memory];
   const TableEntry& pte = parts_.objects.table[q.pte];

@@ -52,9 +52,15 @@ DOORBELL_GPU_NOINLINE bool Engine<Parts>::serve(WorkQueue& q) {
 template <class Parts>
 DOORBELL_HD const u64* Engine<Parts>::commands(WorkQueue& q, u32 end) {
   const u64 offset = u64{q.read32} * 32;
-  if (q.ring.host != nullptr) return reinterpret_cast<const u64*>(q.ring.host + offset);
+  if (q.ring.host != nullptr && !q.foreign) return reinterpret_cast<const u64*>(q.ring.host + offset);
   if (u64{end} * kSlotBytes <= offset) return nullptr;  // a write pointer at a slot that is half read
   const u64 bytes = u64{end} * kSlotBytes - offset;
+  if (q.foreign) {
+    // What is checked in a copy cannot change before it is used.
+    const auto* const from = reinterpret_cast<const u64*>(q.ring.host + offset);
+    for (u64 k = 0; k < bytes / 8; ++k) parts_.staging()[k] = load64_relaxed(from + k);
+    return parts_.staging();
+  }
   if (!parts_.dma.fetch(q.ring.iova + offset, parts_.staging(), bytes) || !settle()) return nullptr;
   return parts_.staging();
 }
@@ -283,6 +289,7 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_dma(WorkQueue& q, const 
     return operate(q, op);
   }
   if (h.opcode == static_cast<u32>(Opcode::noop)) return ReturnCode::ok;
+  if (ReturnCode code = ReturnCode::ok; is_dma_atomic(q, words, code)) return code;
   // Opcodes that exist but are not modelled, then opcodes that do not exist.
   return h.opcode <= static_cast<u32>(Opcode::reduction) ? ReturnCode::illegal_op
                                                          : ReturnCode::cmd_invalid_arg;
@@ -297,6 +304,7 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_idc(WorkQueue& q, const 
     q.has_cstate = true;
     return ReturnCode::ok;
   }
+  if (ReturnCode code = ReturnCode::ok; is_idc_atomic(q, words, code)) return code;
   IdcPut put;
   if (!decode(words, put))
     return h.opcode <= static_cast<u32>(Opcode::reduction) && h.opcode != static_cast<u32>(Opcode::put) &&
@@ -304,15 +312,10 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_idc(WorkQueue& q, const 
                ? ReturnCode::illegal_op
                : ReturnCode::cmd_invalid_arg;
   if (!q.has_cstate || put.bytes > idc_limit(q.cstate.flags.restricted)) return ReturnCode::cmd_invalid_arg;
-  DmaFields fields;
-  fields.index_ext = q.cstate.index_ext;
-  fields.lac = q.cstate.write_lac;
-  fields.flags = q.cstate.flags;
+  DmaFields fields = fields_of(q.cstate);
   fields.dfa = put.dfa;
   fields.remote_offset = put.remote_offset;
   fields.request_len = put.bytes;
-  fields.ct = q.cstate.ct;
-  fields.eq = q.cstate.eq;
   Operation op;
   op.fields = &fields;
   op.opcode = Opcode::put;
@@ -336,9 +339,9 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_queue(WorkQueue& q, cons
     case QueueOpcode::lcid: {
       Lcid lcid;
       if (!decode(words, lcid)) return ReturnCode::cmd_invalid_arg;
-      const Domain& d = parts_.objects.domains[lcid.lcid % kMaxDomains];
-      if (d.vni == 0) return ReturnCode::cmd_invalid_arg;
-      q.vni = d.vni;
+      const u32 vni = parts_.objects.profiles[q.owner][lcid.lcid % kMaxProfiles];
+      if (vni == 0) return ReturnCode::cmd_invalid_arg;
+      q.vni = vni;
       q.epoch = 0;  // the last destination may not exist in the new network
       return ReturnCode::ok;
     }
@@ -348,8 +351,9 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_queue(WorkQueue& q, cons
     case QueueOpcode::unlink:
     case QueueOpcode::set_state:
       if (q.kind != CommandQueueKind::target) return ReturnCode::illegal_op;
-      if (opcode == QueueOpcode::append) return append(words);
-      return opcode == QueueOpcode::set_state ? set_state(words) : ReturnCode::illegal_op;
+      if (opcode == QueueOpcode::append) return append(q, words);
+      if (opcode == QueueOpcode::unlink) return unlink(q, words);
+      return opcode == QueueOpcode::set_state ? set_state(q, words) : ReturnCode::illegal_op;
   }
   return ReturnCode::cmd_invalid_arg;
 }
@@ -371,7 +375,7 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::fail(WorkQueue& q, ReturnCode code, u3
   e.cq_id = e.is_target ? q.index - kMaxTransmitQueues : q.index;
   e.fail_loc = unit / 2;
   e.fail_command = header;
-  if (q.eq != 0) write_event(q.eq, e);
+  if (q.eq != 0) write_event(q.owner, q.eq, e);
 }
 
 }  // namespace doorbell::cxi

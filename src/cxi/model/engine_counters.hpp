@@ -16,7 +16,7 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::add(const CountingEvent& created) {
   counters_.add(ct.index);
   store64_relaxed(ct.doorbell + Counter::kResetSuccess, kUnwritten);
   store64_relaxed(ct.doorbell + Counter::kResetFailure, kUnwritten);
-  write_back(ct);
+  if (!ct.on_request) write_back(ct);
 }
 
 template <class Parts>
@@ -48,6 +48,7 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_counter(WorkQueue& q, co
   Trigger trigger;
   trigger.opcode = opcode;
   trigger.queue = q.index;
+  trigger.owner = q.owner;
   if (opcode == CounterOpcode::trig_dma) {
     TrigDma dma;
     if (!decode(words, dma)) return ReturnCode::cmd_invalid_arg;
@@ -62,7 +63,7 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_counter(WorkQueue& q, co
       opcode == CounterOpcode::trig_increment)
     return arm(trigger);
 
-  CountingEvent* const ct = counting_event(c.ct);
+  CountingEvent* const ct = counting_event(q.owner, c.ct);
   if (ct == nullptr) return ReturnCode::cmd_invalid_arg;
   switch (opcode) {
     case CounterOpcode::set:
@@ -70,6 +71,7 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_counter(WorkQueue& q, co
       fire(trigger);
       return ReturnCode::ok;
     case CounterOpcode::get:
+      (void)poll_doorbell(*ct);  // what was stored there before the command counts
       bring_up_to_date(*ct);
       write_back(*ct);
       return ReturnCode::ok;
@@ -84,18 +86,18 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_counter(WorkQueue& q, co
 template <class Parts>
 DOORBELL_GPU_NOINLINE void Engine<Parts>::cancel(CountingEvent& ct) {
   bring_up_to_date(ct);
-  while (!ct.waiting.empty()) report(take_trigger(ct).fields, ReturnCode::canceled);
+  while (!ct.waiting.empty()) report(ct.owner, take_trigger(ct).fields, ReturnCode::canceled);
 }
 
 /// Tells the initiator what became of a triggered command.
 template <class Parts>
-DOORBELL_HD void Engine<Parts>::report(const CounterFields& f, ReturnCode code) {
+DOORBELL_HD void Engine<Parts>::report(u32 owner, const CounterFields& f, ReturnCode code) {
   TriggeredEvent e;
   e.type = EventType::triggered_op;
   e.return_code = code;
   e.threshold = f.threshold;
   e.ct_handle = f.trig_ct;
-  if (f.eq != 0) write_event(f.eq, e);
+  if (f.eq != 0) write_event(owner, f.eq, e);
 }
 
 /// Removes the trigger that fires first.
@@ -115,13 +117,13 @@ DOORBELL_HD Trigger Engine<Parts>::take_trigger(CountingEvent& ct) {
 template <class Parts>
 DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::arm(const Trigger& trigger) {
   const CounterFields& f = trigger.fields;
-  CountingEvent* const ct = counting_event(f.trig_ct);
+  CountingEvent* const ct = counting_event(trigger.owner, f.trig_ct);
   if (ct == nullptr) return ReturnCode::cmd_invalid_arg;
   const bool event = trigger.opcode == CounterOpcode::trig_event;
-  if (event && (f.eq == 0 || !has_event_queue(f.eq))) return ReturnCode::cmd_invalid_arg;
+  if (event && (f.eq == 0 || !has_event_queue(trigger.owner, f.eq))) return ReturnCode::cmd_invalid_arg;
   const bool counts =
       trigger.opcode == CounterOpcode::trig_set || trigger.opcode == CounterOpcode::trig_increment;
-  if (counts && counting_event(f.ct) == nullptr) return ReturnCode::cmd_invalid_arg;
+  if (counts && counting_event(trigger.owner, f.ct) == nullptr) return ReturnCode::cmd_invalid_arg;
   if (ct->success >= f.threshold) {
     fire(trigger);
     return ReturnCode::ok;
@@ -152,26 +154,26 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::fire(const Trigger& t) {
   switch (t.opcode) {
     case CounterOpcode::trig_event:
       parts_.counters.triggered += 1;
-      report(f, ReturnCode::ok);
+      report(t.owner, f, ReturnCode::ok);
       return;
     case CounterOpcode::trig_dma: {
       parts_.counters.triggered += 1;
       WorkQueue* q = nullptr;
       for (u32 i = 0; i < queues_.count && q == nullptr; ++i)
         if (queue(i).index == t.queue) q = &queue(i);
-      if (q == nullptr) return;
+      if (q == nullptr || q->owner != t.owner) return;
       Operation op;
       op.fields = &t.dma;
       op.opcode = t.dma.opcode;
       op.bytes = t.dma.request_len;
-      if (const ReturnCode code = operate(*q, op); code != ReturnCode::ok) report(f, code);
+      if (const ReturnCode code = operate(*q, op); code != ReturnCode::ok) report(t.owner, f, code);
       return;
     }
     case CounterOpcode::trig_set:
       parts_.counters.triggered += 1;
       [[fallthrough]];
     case CounterOpcode::set: {
-      CountingEvent* const ct = counting_event(f.ct);
+      CountingEvent* const ct = counting_event(t.owner, f.ct);
       if (ct == nullptr) return;
       if (f.set_ct_success) ct->success = f.ct_success, ct->new_success = 0;
       if (f.set_ct_failure) ct->failure = f.ct_failure, ct->new_failure = 0;
@@ -182,6 +184,7 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::fire(const Trigger& t) {
       parts_.counters.triggered += 1;
       [[fallthrough]];
     case CounterOpcode::increment:
+      if (counting_event(t.owner, f.ct) == nullptr) return;
       count(f.ct, f.set_ct_success ? f.ct_success : 0, f.set_ct_failure ? f.ct_failure : 0);
       return;
     default:
@@ -218,11 +221,13 @@ template <class Parts>
 DOORBELL_GPU_NOINLINE bool Engine<Parts>::poll_doorbell(CountingEvent& ct) {
   u64* const page = ct.doorbell;
   bool found = false;
+  // Looked at first: a success that was stored before the failure is then counted with it.
+  const bool failed = load64_acquire(page + Counter::kFailure) != 0;
   if (load64_relaxed(page + Counter::kSuccess) != 0) {
     count(ct.index, exchange64(page + Counter::kSuccess, 0) & kMaxSuccess, 0);
     found = true;
   }
-  if (load64_relaxed(page + Counter::kFailure) != 0) {
+  if (failed) {
     count(ct.index, 0, static_cast<u32>(exchange64(page + Counter::kFailure, 0) & kMaxFailure));
     found = true;
   }
@@ -260,9 +265,10 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::bring_up_to_date(CountingEvent& ct) {
   if (!settle()) return;
   ct.success = (ct.success + ct.new_success) & kMaxSuccess;
   ct.failure = (ct.failure + ct.new_failure) & kMaxFailure;
+  const bool failed = ct.new_failure != 0;
   ct.new_success = 0;
   ct.new_failure = 0;
-  write_back(ct);
+  if (!ct.on_request || failed) write_back(ct);
   while (!ct.waiting.empty() && ct.success >= parts_.trigger(ct.waiting.first).fields.threshold)
     fire(take_trigger(ct));
 }

@@ -17,8 +17,8 @@ namespace doorbell::cxi {
 template <class Parts>
 DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::operate(WorkQueue& q, const Operation& op) {
   const DmaFields& f = *op.fields;
-  if (f.ct != 0 && counting_event(f.ct) == nullptr) return ReturnCode::cmd_invalid_arg;
-  if (f.eq != 0 && !has_event_queue(f.eq)) return ReturnCode::cmd_invalid_arg;
+  if (f.ct != 0 && counting_event(q.owner, f.ct) == nullptr) return ReturnCode::cmd_invalid_arg;
+  if (f.eq != 0 && !has_event_queue(q.owner, f.eq)) return ReturnCode::cmd_invalid_arg;
 
   model::InjectedFault injected;
   if (parts_.faults.active()) [[unlikely]]
@@ -34,9 +34,10 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::operate(WorkQueue& q, const Oper
   ++q.serial;
   const bool ok = result.code == ReturnCode::ok;
   if (ok) {
-    (op.inlined != nullptr ? parts_.counters.idc_puts
-     : op.is_get()         ? parts_.counters.gets
-                           : parts_.counters.puts) += 1;
+    (op.atomic != nullptr    ? parts_.counters.atomics
+     : op.inlined != nullptr ? parts_.counters.idc_puts
+     : op.is_get()           ? parts_.counters.gets
+                             : parts_.counters.puts) += 1;
     if (!f.flags.restricted) parts_.counters.unrestricted += 1;
     parts_.counters.bytes += op.bytes;
     parts_.counters.packets += packets_of(op.bytes);
@@ -47,13 +48,13 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::operate(WorkQueue& q, const Oper
         e.type = EventType::send;
         e.user_ptr = op.user_ptr;
         e.mlength = static_cast<u32>(op.bytes);
-        write_event(f.eq, e);
+        write_event(q.owner, f.eq, e);
       }
     }
   } else {
     parts_.counters.refused_operations += 1;
   }
-  acknowledge(op, result, injected);
+  acknowledge(q.owner, op, result, injected);
   return ReturnCode::ok;
 }
 
@@ -61,11 +62,12 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::operate(WorkQueue& q, const Oper
 
 /// Finds the mapped memory that contains all of the bytes, if the NIC may use it in this way.
 template <class Parts>
-DOORBELL_GPU_NOINLINE u32 Engine<Parts>::find(u32 lac, Iova at, u64 bytes, Access want, ReturnCode& code) {
+DOORBELL_GPU_NOINLINE u32 Engine<Parts>::find(u32 owner, u32 lac, Iova at, u64 bytes, Access want,
+                                              ReturnCode& code) {
   code = ReturnCode::invalid_ac;
   for (u32 i = 0; i < memories_; ++i) {
     const MappedMemory& m = parts_.objects.memories[i];
-    if (m.bytes == 0 || m.lac != lac) continue;
+    if (m.bytes == 0 || m.lac != lac || m.owner != owner) continue;
     code = ReturnCode::no_translation;
     if (!m.covers(at, bytes)) continue;
     if (allows(m.access, want)) {
@@ -98,7 +100,7 @@ DOORBELL_GPU_NOINLINE u32 Engine<Parts>::route(WorkQueue& q, const Dfa& dfa, Ret
   u32 pte = 0;
   for (; pte < Objects::Room::kEntries; ++pte) {
     const TableEntry& p = parts_.objects.table[pte];
-    if (p.exists && p.vni == q.vni && p.pid == t.pid && p.idx == t.idx) break;
+    if (p.exists && p.mapped && p.vni == q.vni && p.pid == t.pid && p.idx == t.idx) break;
   }
   if (pte == Objects::Room::kEntries) {
     code = ReturnCode::ptlte_not_found;
@@ -122,7 +124,7 @@ DOORBELL_GPU_NOINLINE ListEntry* Engine<Parts>::list_entry(TableEntry& pte, cons
   }
   ListEntry& entry = parts_.list_entry(place);
   const Append& a = entry.append;
-  if (!entry.has(op.is_get() ? append_flag::op_get : append_flag::op_put)) {
+  if ((entry.append.flags & op.permission()) != op.permission()) {
     code = ReturnCode::op_violation;
     return nullptr;
   }
@@ -132,11 +134,11 @@ DOORBELL_GPU_NOINLINE ListEntry* Engine<Parts>::list_entry(TableEntry& pte, cons
     return nullptr;
   }
   if (entry.epoch != epoch_ || entry.memory == kNobody) {
-    entry.memory = find(a.lac, a.start, a.length, op.is_get() ? Access::read : Access::write, code);
+    entry.memory = find(pte.owner, a.lac, a.start, a.length, op.target_access(), code);
     entry.epoch = epoch_;
     if (entry.memory == kNobody) return nullptr;
   }
-  if (!allows(parts_.objects.memories[entry.memory].access, op.is_get() ? Access::read : Access::write)) {
+  if (!allows(parts_.objects.memories[entry.memory].access, op.target_access())) {
     code = ReturnCode::page_perm_error;
     return nullptr;
   }
@@ -153,13 +155,13 @@ DOORBELL_GPU_NOINLINE typename Engine<Parts>::Result Engine<Parts>::transfer(
 
   // The initiator's own memory is checked first: an error there never leaves the NIC.
   model::DmaPlace local{const_cast<u8*>(op.inlined), nullptr, false};
-  if (op.inlined == nullptr && op.bytes > 0) {
+  if (op.inlined == nullptr && op.atomic == nullptr && op.bytes > 0) {
     const Access want = op.is_get() ? Access::write : Access::read;
     u32 memory = place != kNobody && q.lac == f.lac ? q.memory : kNobody;
     const MappedMemory* m = memory != kNobody ? &parts_.objects.memories[memory] : nullptr;
     if (m == nullptr || !m->covers(f.local_addr, op.bytes) || !allows(m->access, want)) {
       ReturnCode local_code = ReturnCode::ok;
-      memory = find(f.lac, f.local_addr, op.bytes, want, local_code);
+      memory = find(q.owner, f.lac, f.local_addr, op.bytes, want, local_code);
       if (memory == kNobody) return {local_code, false};
       m = &parts_.objects.memories[memory];
       if (place != kNobody) q.memory = memory, q.lac = f.lac;
@@ -178,7 +180,7 @@ DOORBELL_GPU_NOINLINE typename Engine<Parts>::Result Engine<Parts>::transfer(
   if (pte->state != PtlteState::enabled) return {ReturnCode::pt_disabled, true};
   ListEntry* const entry = list_entry(*pte, op, code);
   if (entry == nullptr) return {code, true};
-  const Result result = move(op, local, *entry, injected);
+  const Result result = op.atomic != nullptr ? carry_out(q, op, *entry) : move(op, local, *entry, injected);
   if (result.code == ReturnCode::ok) delivered(*pte, *entry, op);
   return result;
 }
@@ -235,13 +237,16 @@ DOORBELL_HD bool Engine<Parts>::taken(const Operation& op) {
 template <class Parts>
 DOORBELL_GPU_NOINLINE void Engine<Parts>::delivered(TableEntry& pte, ListEntry& entry, const Operation& op) {
   const Append& a = entry.append;
-  if (entry.has(append_flag::ct_comm) && a.ct != 0)
+  if (entry.has(append_flag::ct_comm) && a.ct != 0 && counting_event(pte.owner, a.ct) != nullptr)
     count(a.ct, entry.has(append_flag::ct_bytes) ? op.bytes : 1, 0);
   const bool once = entry.has(append_flag::use_once);
+  // The buffer is gone before its last operation is announced, which may be the sign to append it again.
+  if (once && !entry.has(append_flag::unlink_disable))
+    report_unlink(pte, a.ptl_list, a.buffer_id, true, ReturnCode::ok);
   if (!entry.has(append_flag::success_disable) && !entry.has(append_flag::comm_disable)) {
     constexpr u32 kLongestShortEvent = (1u << 20) - 1;  // limit of the length in a short target event
     TargetLongEvent e;
-    e.type = op.is_get() ? EventType::get : EventType::put;
+    e.type = op.target_event();
     e.header_data = op.header_data;
     e.initiator = op.initiator;
     e.ptlte_index = pte.index;
@@ -252,37 +257,33 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::delivered(TableEntry& pte, ListEntry& 
     e.mlength = e.rlength = static_cast<u32>(op.bytes);
     e.remote_offset = op.fields->remote_offset;
     e.start = a.start + op.fields->remote_offset;
-    if (op.bytes > kLongestShortEvent) {
-      write_event(pte.eq, e);
+    if (op.atomic != nullptr) {
+      e.atomic_op = static_cast<u32>(op.atomic->atomic.op);
+      e.atomic_type = static_cast<u32>(op.atomic->atomic.type);
+      e.cswap_op = static_cast<u32>(op.atomic->atomic.swap_if);
+    }
+    if (op.bytes > kLongestShortEvent || pte.long_events) {
+      write_event(pte.owner, pte.eq, e);
     } else {
       TargetEvent brief;
       static_cast<TargetHead&>(brief) = e;
       brief.length = e.mlength;
-      write_event(pte.eq, brief);
+      write_event(pte.owner, pte.eq, brief);
     }
   }
-  if (!once) return;
-  if (!entry.has(append_flag::unlink_disable)) {
-    TargetEvent e;
-    e.type = EventType::unlink;
-    e.ptlte_index = pte.index;
-    e.buffer_id = a.buffer_id;
-    e.ptl_list = a.ptl_list;
-    e.auto_unlinked = true;
-    write_event(pte.eq, e);
-  }
-  drop_first(pte.lists[static_cast<u32>(a.ptl_list)]);
+  if (once) drop_first(pte.lists[static_cast<u32>(a.ptl_list)]);
 }
 
 // --- reports to the initiator ----------------------------------------------------------------------------
 
 template <class Parts>
-DOORBELL_HD void Engine<Parts>::acknowledge(const Operation& op, const Result& result,
+DOORBELL_HD void Engine<Parts>::acknowledge(u32 owner, const Operation& op, const Result& result,
                                             const model::InjectedFault& injected) {
   const DmaFields& f = *op.fields;
   Acknowledgement a;
   a.flags = f.flags;
-  a.is_get = op.is_get();
+  a.owner = owner;
+  a.is_get = op.replies();
   a.result = result;
   a.ct = f.ct;
   a.eq = f.eq;
@@ -334,7 +335,7 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::complete(const Acknowledgement& a) {
   e.tgt_error = !ok && a.result.by_target;
   e.user_ptr = a.user_ptr;
   e.mlength = ok ? static_cast<u32>(a.bytes) : 0;
-  if (a.eq != 0) write_event(a.eq, e);
+  if (a.eq != 0) write_event(a.owner, a.eq, e);
 }
 
 template <class Parts>

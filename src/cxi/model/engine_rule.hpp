@@ -35,9 +35,9 @@ struct EngineRule {
 };
 
 struct EngineCounters {
-  model::Count commands, puts, gets, idc_puts, unrestricted, bytes, packets, doorbells, invalid_doorbells,
-      window_writes, rejected_windows, command_failures, refused_operations, events, dropped_events,
-      triggered;
+  model::Count commands, puts, gets, idc_puts, atomics, unrestricted, bytes, packets, doorbells,
+      invalid_doorbells, window_writes, rejected_windows, command_failures, refused_operations, events,
+      dropped_events, triggered;
   model::Count in_bursts;  ///< operations that several lanes executed together
   // Injected faults that only this model has.
   model::Count eq_full, stuck_read, pte_disabled;

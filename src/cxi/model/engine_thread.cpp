@@ -3,6 +3,8 @@
 
 #include "cxi/model/engine_thread.hpp"
 
+#include <sys/socket.h>
+
 #include <mutex>
 
 #include "cxi/model/engine.hpp"
@@ -23,6 +25,8 @@ struct ThreadRoom {
   static constexpr u32 kCounters = kMaxCounters;
   static constexpr u32 kEntries = kMaxPortalsEntries;
   static constexpr u32 kMemories = 8192;
+  static constexpr u32 kDomains = 1024;
+  static constexpr u32 kOwners = 64;
 };
 
 /// The parts of an engine on a thread; see Engine.
@@ -30,6 +34,7 @@ class ThreadParts {
  public:
   static constexpr u32 kInARow = 64;
   static constexpr bool kReadsAtOnce = true;
+  static constexpr bool kAtomics = true;
 
   ThreadParts(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent)
       : shared_(shared),
@@ -49,6 +54,8 @@ class ThreadParts {
   void remove_device() { faults.remove(shared_.presence); }
   [[nodiscard]] u64 finish_time(u64 now_ns, u64 bytes) { return shared_.link.finish_time(now_ns, bytes); }
   [[nodiscard]] static u64 wall_ns() { return doorbell::wall_ns(); }
+  /// Wakes who polls the other end for POLLPRI. A byte that finds no room comes behind one that does so.
+  static void signal(int fd) { (void)::send(fd, "!", 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL); }
 
  private:
   struct Own {
@@ -78,6 +85,11 @@ class EngineThread final : public EngineBase {
 
   void change(const Change& c) override {
     set_up_.run([&] { engine_.change(c); });
+  }
+  EntryReport entry(u32 index) override {
+    EntryReport report;
+    set_up_.run([&] { report = engine_.entry(index); });
+    return report;
   }
   bool poll() override {
     set_up_.serve();

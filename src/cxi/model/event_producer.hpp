@@ -15,14 +15,31 @@ struct QueuePlace {
   Iova iova = 0;
 };
 
-/// Plain data. `Parts`: what the device's engine is built of, of which this uses dma and wall_ns().
+/// The form of a queue's events, and who is told of them.
+struct EventQueueRule {
+  u32 owner = 0;
+  bool long_initiator = false;
+  int on_event = -1, on_status = -1;  ///< descriptors for Parts::signal(); -1: none
+};
+
+/// Plain data. `Parts`: what the device's engine is built of, of which this uses dma, wall_ns() and signal().
 class EventProducer {
  public:
   EventProducer() = default;
-  EventProducer(const QueuePlace& place, u64* csr, u32 bytes, u64 capacity)
-      : place_(place), csr_(csr), bytes_(bytes), capacity_(capacity) {}
+  EventProducer(const QueuePlace& place, u64* csr, u32 bytes, u64 capacity, const EventQueueRule& rule = {})
+      : place_(place), csr_(csr), bytes_(bytes), capacity_(capacity), rule_(rule) {}
 
   [[nodiscard]] DOORBELL_INLINE bool exists() const { return bytes_ != 0; }
+  [[nodiscard]] DOORBELL_INLINE u32 owner() const { return rule_.owner; }
+  [[nodiscard]] DOORBELL_INLINE bool long_initiator_events() const { return rule_.long_initiator; }
+  /// Goes on at the beginning of another queue's memory. The reader says in its register when it has
+  /// followed.
+  DOORBELL_HD void move_to(const EventProducer& other) {
+    place_ = other.place_;
+    bytes_ = other.bytes_;
+    at_ = kEventQueueHead;
+    buffer_b_ = !buffer_b_;
+  }
   /// Call when everything that the event announces is in place. False: the queue is full, and the event is
   /// lost.
   template <class Parts, class E>
@@ -80,8 +97,10 @@ class EventProducer {
   u64 written_ = 0;
   u64 dropped_ = 0;
   u64 refused_ = 0;
+  EventQueueRule rule_;
   bool unackd_dropped_ = false;
   bool drop_seq_ = false;
+  bool buffer_b_ = false;  // which of two memories is written, as the reader's register names them
 };
 
 /// The number of blocks that may be begun. Blocks from the reader to the writer, both included, are in use.
@@ -89,7 +108,9 @@ DOORBELL_HD inline u32 EventProducer::free_blocks() const {
   // The acquire orders the reader's zeros before the stores that overwrite them.
   const u64 word = load64_acquire(csr_);
   const u32 total = bytes_ / kSlotBytes - 1;
-  const u32 read = unpack<EventQueueCsr>(&word).rd_ptr;
+  const auto csr = unpack<EventQueueCsr>(&word);
+  // A reader that is still at the memory before this one has taken nothing here.
+  const u32 read = csr.reading_buffer_b == buffer_b_ ? csr.rd_ptr : 0;
   const u32 reader = read < 1 || read > total ? 0 : read - 1;
   const u32 writer = at_ / kSlotBytes - 1;
   const u32 used = writer >= reader ? writer - reader : writer + total - reader;
@@ -111,6 +132,10 @@ DOORBELL_GPU_NOINLINE bool EventProducer::write(Parts& parts, const u64* words, 
   while ((at_ & (size - 1)) != 0) fill(parts, (at_ & 16) != 0 ? 2 : 4);
   store(parts, words, count);
   ++written_;
+  if (rule_.on_event >= 0) [[unlikely]] {
+    const u64 word = load64_acquire(csr_);
+    if (!unpack<EventQueueCsr>(&word).event_int_disable) parts.signal(rule_.on_event);
+  }
   return true;
 }
 
@@ -147,6 +172,7 @@ DOORBELL_GPU_NOINLINE void EventProducer::publish_status(Parts& parts) {
   s.slots_free = free_blocks();
   s.slots_reserved = kReserved;
   s.wr_ptr = at_ / kSlotBytes;
+  s.buffer_b = buffer_b_;
   const auto words = pack(s);
   if (place_.host == nullptr) {
     (void)parts.dma.deliver(place_.iova, words.w, sizeof words.w);
@@ -156,6 +182,10 @@ DOORBELL_GPU_NOINLINE void EventProducer::publish_status(Parts& parts) {
   // Each word behind the one before: a reader takes a status only if its two time stamps agree.
   auto* const to = reinterpret_cast<u64*>(place_.host);
   for (u32 k = 0; k < EventQueueStatus::kWords; ++k) store64_release(to + k, words.w[k]);
+  if (rule_.on_status >= 0) {
+    const u64 word = load64_acquire(csr_);
+    if (!unpack<EventQueueCsr>(&word).eq_sts_int_disable) parts.signal(rule_.on_status);
+  }
 }
 
 }  // namespace doorbell::cxi

@@ -21,7 +21,8 @@ struct MappedMemory {
   Iova begin = 0;
   u64 bytes = 0;  ///< 0: none
   Access access = Access::read_write;
-  u32 lac = 0;  ///< the address context
+  u32 owner = 0;  ///< the client whose commands may use it
+  u32 lac = 0;    ///< the address context, of that client
   model::DmaPlace base{};
   bool on_gpu = false;  ///< in the memory of a GPU, where a kernel is the device: nothing else looks at it
   [[nodiscard]] DOORBELL_INLINE bool covers(Iova at, u64 n) const {
@@ -52,7 +53,10 @@ struct TableEntry {
   u32 vni = 0;
   u32 pid = 0;
   u32 idx = 0;
+  bool mapped = true;  ///< (vni, pid, idx) name it
+  u32 owner = 0;
   u32 eq = 0;
+  bool long_events = false;  ///< also where the short form would do
   PtlteState state = PtlteState::reset;
   u64 operations = 0;
   bool fault_applied = false;  ///< the fault that disables portals entries
@@ -65,12 +69,14 @@ struct Trigger {
   CounterFields fields;
   NomatchDma dma;
   u32 queue = 0;  ///< the queue of its command
+  u32 owner = 0;  ///< that queue's
   u32 next = kNobody;
 };
 
 struct CountingEvent {
   bool exists = false;
   u32 index = 0;
+  u32 owner = 0;
   u64 success = 0;
   u32 failure = 0;
   // Acknowledgements since the counts were last updated.
@@ -80,6 +86,7 @@ struct CountingEvent {
   u32 next_dirty = kNobody;
   u64* doorbell = nullptr;
   bool writes_back = false;
+  bool on_request = false;  ///< the write-back: by a GET command, and when an operation has failed
   QueuePlace writeback;
   Chain waiting;  ///< triggers, the lowest threshold first, and with equal ones the older first
 };
@@ -88,6 +95,8 @@ struct WorkQueue {
   u32 index = 0;
   u32 ordinal = 0;  ///< position among the device's queues, so that faults can be repeated
   CommandQueueKind kind = CommandQueueKind::transmit;
+  u32 owner = 0;         ///< its commands name objects of this client only
+  bool foreign = false;  ///< its initiator may change commands while they are looked at
   u32 eq = 0;
   u32 slots = 0;
   QueuePlace ring;
@@ -123,13 +132,18 @@ struct WorkQueue {
   [[nodiscard]] DOORBELL_INLINE bool has_commands() const { return !stopped && read32 != 2 * write; }
 };
 
-/// A process's name in a network, and the name of that network in LCID commands.
+/// A process's name in a network.
 struct Domain {
   u32 vni = 0;  ///< 0: none
   u32 pid = 0;
-  u32 lcid = 0;
 };
-inline constexpr u32 kMaxDomains = 16;
+/// A communication profile: the name that a client's LCID commands have for a network.
+struct Profile {
+  u32 owner = 0;
+  u32 lcid = 0;
+  u32 vni = 0;  ///< 0: none
+};
+inline constexpr u32 kMaxProfiles = 16;  ///< of a client
 
 struct OperationResult {
   ReturnCode code = ReturnCode::ok;
@@ -143,12 +157,13 @@ struct Acknowledgement {
   OperationResult result;
   u32 ct = 0;
   u32 eq = 0;
+  u32 owner = 0;  ///< the initiator
   u64 bytes = 0;
   u64 user_ptr = 0;
 };
 
 /// The objects that an engine has room for. `R` has kTransmitQueues, kTargetQueues, kEventQueues, kCounters,
-/// kEntries and kMemories.
+/// kEntries, kMemories, kDomains and kOwners.
 template <class R>
 struct Objects {
   using Room = R;
@@ -164,7 +179,8 @@ struct Objects {
   CountingEvent counters[R::kCounters];
   TableEntry table[R::kEntries];
   MappedMemory memories[R::kMemories];
-  Domain domains[kMaxDomains];
+  Domain domains[R::kDomains];
+  u16 profiles[R::kOwners][kMaxProfiles];  ///< their VNIs
 };
 
 /// Numbers in use, in the order in which they came.
@@ -190,14 +206,18 @@ struct Change {
     remove_queue,
     add_event_queue,
     remove_event_queue,
+    move_event_queue,  ///< to the memory of `events`, behind an EQ_SWITCH event in the old one
     add_counter,
     remove_counter,
+    move_writeback,  ///< to that of `counter`
     add_entry,
     remove_entry,
+    name_entry,  ///< by the VNI, PID and index of `entry`, or not any more
     add_memory,
     remove_memory,
     add_domain,
     remove_domain,
+    set_profile,
   };
   Kind kind = Kind::none;
   u32 number = 0;
@@ -207,6 +227,7 @@ struct Change {
   TableEntry entry = {};
   MappedMemory memory = {};
   Domain domain = {};
+  Profile profile = {};
 };
 
 }  // namespace doorbell::cxi

@@ -22,6 +22,8 @@ struct ServedRoom {
   static constexpr u32 kCounters = 144;
   static constexpr u32 kEntries = 144;
   static constexpr u32 kMemories = 320;
+  static constexpr u32 kDomains = 16;
+  static constexpr u32 kOwners = 1;
 };
 inline constexpr u32 kServedEntries = 144;   ///< list entries there; the others lie in the GPU's memory
 inline constexpr u32 kServedLate = 1 << 16;  ///< reports that wait for their time

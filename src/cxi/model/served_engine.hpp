@@ -26,6 +26,7 @@ class ServedParts {
  public:
   static constexpr u32 kInARow = 8;  // then several lanes try again
   static constexpr bool kReadsAtOnce = false;
+  static constexpr bool kAtomics = false;
 
   DOORBELL_HD ServedParts(const ServerJob& job, ServedMemory<Clock>& memory, u32 helpers)
       : job_(job),
@@ -54,6 +55,8 @@ class ServedParts {
     return job_.link.finish_time(job_.link_free_at, now_ns, bytes);
   }
   [[nodiscard]] DOORBELL_INLINE static u64 wall_ns() { return Clock::wall_ns(); }
+  /// Nobody waits for a kernel's queues.
+  DOORBELL_INLINE static void signal(int) {}
 
  private:
   const ServerJob& job_;
