@@ -9,7 +9,7 @@ set -eu
 
 build="cmake ninja-build g++ make git libfmt-dev nlohmann-json3-dev liburing-dev libibverbs-dev libisal-dev libyaml-cpp-dev"
 guest="qemu-system-x86 busybox-static cpio kmod zstd binutils xz-utils fio iproute2
-       ibverbs-providers librdmacm1 perftest"
+       ibverbs-providers librdmacm1 perftest rdmacm-utils"
 wanted=
 case "${1:-}" in
   demo) packages="$build python3 python3-jinja2 python3-matplotlib" ;;

@@ -1,5 +1,5 @@
-/* SPDX-FileCopyrightText: 2026 The doorbell authors */
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
 
 /* Between the drop-in libibverbs, which is the one with the NIC, and the drop-in libmlx5 and librdmacm. */
 #pragma once
