@@ -9,7 +9,7 @@ set -eu
 
 build="cmake ninja-build g++ make git libfmt-dev nlohmann-json3-dev liburing-dev libibverbs-dev libisal-dev libyaml-cpp-dev"
 guest="qemu-system-x86 busybox-static cpio kmod zstd binutils xz-utils fio iproute2
-       ibverbs-providers librdmacm1 perftest"
+       ibverbs-providers librdmacm1 perftest rdmacm-utils"
 wanted=
 case "${1:-}" in
   demo) packages="$build python3 python3-jinja2 python3-matplotlib" ;;
@@ -21,7 +21,9 @@ case "${1:-}" in
         # Debian's names of a browser that draws pages for tests, of shells whose completion is tested, of what makes
         # and tries packages, and of what reads the headers' comments; where there is no such package, its tests are
         # skipped.
-        wanted="chromium-headless-shell zsh fish dpkg-dev debhelper dh-python lintian debootstrap doxygen" ;;
+        # Of programs that run on the drop-in libibverbs, likewise.
+        wanted="chromium-headless-shell zsh fish dpkg-dev debhelper dh-python lintian debootstrap doxygen
+                python3-pyverbs ibverbs-utils ucx-utils libfabric-bin tshark python3-scapy" ;;
   guest) packages="$build python3 python3-jsonschema libgtest-dev $guest" ;;
   lint) packages="$build python3 libbenchmark-dev clang clang-format clang-tidy" ;;
   fuzz) packages="$build python3 clang libclang-rt-dev libgtest-dev" ;;

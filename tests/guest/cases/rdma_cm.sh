@@ -43,11 +43,21 @@ both() {
 both cm-write 18601 ib_write_bw -R -p 18601 -n 20 -- ib_write_bw -R -p 18601 -n 20
 both cm-read 18602 ib_read_bw -R -p 18602 -n 20 -- ib_read_bw -R -p 18602 -n 20
 both cm-datagram 18603 ib_send_lat -R -c UD -p 18603 -n 20 -- ib_send_lat -R -c UD -p 18603 -n 20
-# It compares its data.
-if command -v rping >/dev/null; then
-  both cm-rping 18604 rping -s -p 18604 -C 20 -V -- rping -c -p 18604 -C 20 -V -a
+if command -v udaddy >/dev/null; then
+  both cm-udaddy 7174 udaddy -- udaddy -s
 fi
-# Nobody listens: the answer is a refusal, not a time-out.
-exits 1 cm-refused-by-own timeout 60 ib_write_bw -R -p 18609 -n 20 $own_address
-exits 1 cm-refused-by-kernel timeout 60 "${own[@]}" ib_write_bw -R -p 18609 -n 20 $roce_address
+if command -v rping >/dev/null; then
+  # It compares its data.
+  both cm-rping 18604 rping -s -p 18604 -C 20 -V -- rping -c -p 18604 -C 20 -V -a
+  # Nobody listens at that port: the answer is a refusal, not a time-out.
+  timeout 60 "${own[@]}" rping -s -p 18605 >"$GUEST_OUT/cm-other-port.log" 2>&1 &
+  pid=$!
+  within 20 own_listens 18605
+  exits 255 cm-refused-by-own timeout 60 rping -c -p 18609 -a $own_address
+  says cm-refused-by-own "RDMA_CM_EVENT_REJECTED, error 8"
+  kill $pid
+  wait $pid
+  exits 255 cm-refused-by-kernel timeout 60 "${own[@]}" rping -c -p 18609 -a $roce_address
+  says cm-refused-by-kernel "RDMA_CM_EVENT_REJECTED, error 8"
+fi
 finish

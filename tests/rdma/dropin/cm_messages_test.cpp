@@ -46,6 +46,62 @@ constexpr std::string_view kReply =
     "000000000000110000000000404ef200010178e0889978fffe222525";
 constexpr std::string_view kDisconnected = "01070203000000008461e10980000000001600000000000032895313d911b91a";
 
+constexpr std::string_view kRequest =
+    "0107020300000000000000028c2f845a00100000000000005a842f8c000000000000000001064"
+    "8acf4d71ffffe2a0de500000000000000000000110100000001000000a09590e5a7ffff57f0ff"
+    "ffffff00000000000000000000ffff0a09000100000000000000000000ffff0a090002b291900"
+    "00040009800000000000000000000000000000000000000000000000000000000000000000000"
+    "000000000000000000000040ddf30000000000000000000000000a09000100000000000000000"
+    "00000000a090002";
+constexpr std::string_view kDatagramRequest =
+    "0107020300000000000000028c2f8459001700000000000059842f8cffff00000000000001111"
+    "c060040bb8a0000000000000000000000000a0900010000000000000000000000000a090002";
+
+TEST(CmMessages, RequestOfLinux) {
+  const Message m = decoded(kRequest);
+  EXPECT_EQ(m.kind, Kind::request);
+  EXPECT_EQ(m.local_id, 0x5A842F8CU);
+  EXPECT_EQ(m.service, service_of(0x106, 18604));
+  EXPECT_EQ(m.guid, 0xF4D71FFFFE2A0DE5U);
+  EXPECT_EQ(m.queue_pair, 0x11U);
+  EXPECT_EQ(m.psn, 0x9590E5U);
+  EXPECT_EQ(m.responder_resources, 1);
+  EXPECT_EQ(m.initiator_depth, 1);
+  EXPECT_EQ(m.remote_timeout, 20);
+  EXPECT_EQ(m.local_timeout, 20);
+  EXPECT_EQ(m.retries, 7);
+  EXPECT_EQ(m.rnr_retries, 7);
+  EXPECT_EQ(m.message_retries, 15);
+  EXPECT_EQ(m.transport, Transport::rc);
+  EXPECT_FALSE(m.flow_control);
+  EXPECT_FALSE(m.shared_receives);
+  EXPECT_EQ(m.partition, 0xFFFF);
+  EXPECT_EQ(m.mtu, 5);
+  EXPECT_EQ(m.local_gid[15], 1);
+  EXPECT_EQ(m.remote_gid[15], 2);
+  EXPECT_EQ(m.flow_label, 0xB2919U);
+  EXPECT_EQ(m.hop_limit, 64);
+  EXPECT_EQ(m.ack_timeout, 19);
+  const auto header = address_header(m.private_data);
+  ASSERT_TRUE(header.has_value());
+  EXPECT_EQ(header->port, 0xDDF3);
+  EXPECT_EQ(header->source, 0x0A090001U);
+  EXPECT_EQ(header->destination, 0x0A090002U);
+  same_again(kRequest);
+}
+
+TEST(CmMessages, DatagramRequestOfLinux) {
+  const Message m = decoded(kDatagramRequest);
+  EXPECT_EQ(m.kind, Kind::datagram_request);
+  EXPECT_EQ(m.remote_id, 0x59842F8CU);
+  EXPECT_EQ(m.service, service_of(0x111, 7174));
+  const auto header = address_header(m.private_data);
+  ASSERT_TRUE(header.has_value());
+  EXPECT_EQ(header->port, 0xBB8A);
+  EXPECT_EQ(header->source, 0x0A090001U);
+  same_again(kDatagramRequest);
+}
+
 TEST(CmMessages, ReplyOfLinux) {
   const Message m = decoded(kReply);
   EXPECT_EQ(m.kind, Kind::reply);

@@ -47,16 +47,17 @@ def run(*words, options=(), **more):
 class Pair:
     """A server, and a client when the server listens. Of each `code` and `said`."""
 
-    def __init__(self, words, client_words=("localhost",), options=(), port_option="-p", env=None):
+    def __init__(self, words, client_words=("localhost",), options=(), port_options=("-p", "-p"), env=None):
         port = free_port()
-        words = [*map(str, words), port_option, str(port)]
+        words = list(map(str, words))
         begin = [DOORBELL, "run", "rdma", *options, "--"]
-        self.server = subprocess.Popen(begin + words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+        self.server = subprocess.Popen([*begin, *words, port_options[0], str(port)], stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT, text=True, env=env)
         until = time.monotonic() + PATIENCE_S
         while not listens(port) and self.server.poll() is None and time.monotonic() < until:
             time.sleep(0.01)
-        self.client = subprocess.Popen(begin + words + list(client_words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                       text=True, env=env)
+        self.client = subprocess.Popen([*begin, *words, port_options[1], str(port), *client_words], stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT, text=True, env=env)
         self.said = []
         self.codes = []
         for process in (self.client, self.server):

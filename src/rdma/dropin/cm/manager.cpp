@@ -307,6 +307,12 @@ void Manager::post(Port& port, u32 to, const Message& message) {
   ibv_wc done[32];
   while (::ibv_poll_cq(port.sends, std::size(done), done) > 0) {
   }
+  // Whoever sends may have any number of addresses.
+  constexpr std::size_t kMostHandles = 4096;
+  if (port.handles.size() >= kMostHandles) {
+    for (const auto& [address, handle] : port.handles) ::ibv_destroy_ah(handle);
+    port.handles.clear();
+  }
   ibv_ah*& handle = port.handles[to];
   if (handle == nullptr) {
     ibv_ah_attr attributes{};

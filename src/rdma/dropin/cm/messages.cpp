@@ -72,7 +72,10 @@ void encode_request(const Message& m, u8* b) {
   put(b + 48, m.partition);
   b[50] = pack(m.mtu << 4, m.rnr_retries & 7);
   b[51] = pack(m.message_retries << 4, m.shared_receives ? 8 : 0);
-  // The primary path; LIDs have no meaning on Ethernet.
+  // The primary path. There is no alternate one.
+  put(b + 52, m.local_lid);
+  put(b + 54, m.remote_lid);
+  put(b + 88, m.flow_label << 12);
   std::memcpy(b + 56, m.local_gid.data(), 16);
   std::memcpy(b + 72, m.remote_gid.data(), 16);
   b[91] = pack(m.rate & 0x3F);
@@ -102,6 +105,9 @@ void decode_request(const u8* b, Message& m) {
   m.shared_receives = (b[51] & 8) != 0;
   std::memcpy(m.local_gid.data(), b + 56, 16);
   std::memcpy(m.remote_gid.data(), b + 72, 16);
+  m.local_lid = get<u16>(b + 52);
+  m.remote_lid = get<u16>(b + 54);
+  m.flow_label = get<u32>(b + 88) >> 12;
   m.rate = b[91] & 0x3F;
   m.traffic_class = b[92];
   m.hop_limit = b[93];

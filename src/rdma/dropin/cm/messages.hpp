@@ -77,6 +77,8 @@ struct Message {
   u16 partition = 0xFFFF;
   u8 mtu = 0;  ///< 1 to 5
   std::array<u8, 16> local_gid{}, remote_gid{};
+  u16 local_lid = 0xFFFF, remote_lid = 0xFFFF;  ///< on Ethernet they say nothing
+  u32 flow_label = 0;
   u8 traffic_class = 0;
   u8 hop_limit = 64;
   u8 rate = 0;
