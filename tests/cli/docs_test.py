@@ -163,7 +163,9 @@ def why_not(words, folder):
         done = run([DOORBELL, *rest])
         return None if done.returncode == 0 or not rest else done.stderr
     # The words are read from left to right, and before anything is done: only the last of them may be refused.
-    done = run([program(name), *rest, UNKNOWN], folder)
+    # A program that the line starts is another's to check.
+    own = rest.index("--") if name == "doorbell" and rest[0] == "run" and "--" in rest else len(rest)
+    done = run([program(name), *rest[:own], UNKNOWN], folder)
     first = done.stderr.partition("\n")[0]
     if done.returncode != 1 or not re.search(f"(unknown|unrecognized) option '{UNKNOWN}'$", first):
         return first or f"exit code {done.returncode}"

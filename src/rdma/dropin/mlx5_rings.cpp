@@ -220,6 +220,7 @@ Mlx5CompletionRing::Mlx5CompletionRing(roce::CompletionQueue& queue)
 }
 
 bool Mlx5CompletionRing::serve() {
+  const std::lock_guard lock(mutex_);
   const u32 taken =
       distance(consumed_, Indices<Mlx5>::kConsumer, Indices<Mlx5>::consumer(layout_.record, {}, 0));
   const u32 held = at_.running - consumed_.running;

@@ -10,6 +10,7 @@
 #include <doorbell/rdma/mlx5.hpp>
 
 #include <memory>
+#include <mutex>
 
 #include "rdma/model/rings.hpp"
 #include "rdma/roce/nic.hpp"
@@ -76,13 +77,14 @@ class Mlx5CompletionRing {
   explicit Mlx5CompletionRing(roce::CompletionQueue& queue);
 
   [[nodiscard]] const Layout& layout() const { return layout_; }
-  /// Moves completions into the ring, while it has room; true if there was any.
+  /// Moves completions into the ring, while it has room; true if there was any. Any thread.
   bool serve();
 
  private:
   roce::CompletionQueue& queue_;
   RingPages pages_;
   Layout layout_;
+  std::mutex mutex_;  ///< from a completion's end in the queue to its entry in the ring
   rdma::RingPosition at_;
   rdma::RingPosition consumed_;
 };

@@ -67,8 +67,12 @@ const Mlx5QueueRings::Layout& RingService::rings_of(roce::QueuePair& queue, u32 
 const Mlx5CompletionRing::Layout& RingService::ring_of(roce::CompletionQueue& queue) {
   const Held held(*this);
   auto it = completions_.find(&queue);
-  if (it == completions_.end())
+  if (it == completions_.end()) {
     it = completions_.emplace(&queue, std::make_unique<Mlx5CompletionRing>(queue)).first;
+    // An entry is in the ring before the peer learns that its request has ended, as a device has it: the
+    // thread alone might not run for a while.
+    queue.after_each([ring = it->second.get()] { (void)ring->serve(); });
+  }
   start();
   return it->second->layout();
 }
@@ -83,6 +87,7 @@ void RingService::forget(roce::QueuePair& queue) {
 }
 void RingService::forget(roce::CompletionQueue& queue) {
   const Held held(*this);
+  if (completions_.contains(&queue)) queue.after_each({});
   completions_.erase(&queue);
 }
 

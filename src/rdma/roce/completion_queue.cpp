@@ -50,6 +50,11 @@ void CompletionRing::report(bool asked) {
   if (listener_.completion) listener_.completion(*this);
 }
 
+void CompletionRing::after_each(std::function<void()> call) {
+  const auto engine = engine_.wait();
+  after_each_ = std::move(call);
+}
+
 bool CompletionRing::overrun() {
   if (!overrun_reported_) {
     overrun_reported_ = true;

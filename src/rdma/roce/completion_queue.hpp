@@ -25,6 +25,7 @@ class CompletionRing final : public CompletionQueue {
   void arm(bool solicited) override;
   [[nodiscard]] u32 entries() const override { return entries_.load(std::memory_order_relaxed); }
   Errno resize(u32 entries) override;
+  void after_each(std::function<void()> call) override;
 
   /// With the engine. False: there is no room, and the completion is lost; the first time is an event.
   /// `asked`: a queue armed for solicited completions reports it.
@@ -41,6 +42,7 @@ class CompletionRing final : public CompletionQueue {
     // that the queue is armed, or who armed it finds the completion when it polls again.
     head_.store(head + 1, std::memory_order_seq_cst);
     if (armed_.load(std::memory_order_seq_cst) != kNot) report(asked);
+    if (after_each_) after_each_();
     return true;
   }
   /// With the engine: drops completions of a queue pair.
@@ -60,6 +62,7 @@ class CompletionRing final : public CompletionQueue {
   u64 mask_;
   std::atomic<u32> entries_;
   bool overrun_reported_ = false;
+  std::function<void()> after_each_;  ///< with the engine
 
   alignas(64) std::atomic<u64> head_{0};  ///< written by the engine
   u64 seen_tail_ = 0;

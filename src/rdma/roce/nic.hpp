@@ -85,6 +85,10 @@ class CompletionQueue {
   /// an error only, where `solicited` is set).
   virtual void arm(bool solicited) = 0;
   [[nodiscard]] virtual u32 entries() const = 0;
+  /// `call`, where it is given, is made behind each completion from now on, by whoever has the engine: before
+  /// the acknowledgement of what the completion reports leaves. It may poll this queue, and must not call the
+  /// NIC. Waits for the engine.
+  virtual void after_each(std::function<void()> call) = 0;
   /// Room for `entries`; EINVAL if more are in it, or past the limit.
   virtual Errno resize(u32 entries) = 0;
 };

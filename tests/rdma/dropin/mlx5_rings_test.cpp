@@ -71,6 +71,7 @@ class Answers final : public roce::CompletionQueue {
     return n;
   }
   void arm(bool) override {}
+  void after_each(std::function<void()>) override {}
   u32 entries() const override { return entries_; }
   roce::Errno resize(u32) override { return EINVAL; }
   std::deque<roce::Completion> ready;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 
 #include "rdma/roce/fake_wire.hpp"
 
@@ -91,6 +92,21 @@ TEST(RoceNic, ACompletedRequestHasLeftItsSlot) {
   pair.a.completions->arm(false);
   ASSERT_TRUE(pair.run([&] { return pair.a.reports != 0; }));
   EXPECT_EQ(room, 1U);
+}
+
+// As a device writes the receiver's entry before the sender learns that its message has arrived.
+TEST(RoceNic, AReceiveIsReportedBeforeItsAcknowledgementLeaves) {
+  Pair pair;
+  std::vector<std::string> order;
+  pair.b.completions->after_each([&] { order.push_back("completion"); });
+  pair.wire.fate = [&](Endpoint from, std::span<const u8>) {
+    if (from == pair.b.at) order.push_back("acknowledgement");
+    return Fate::pass;
+  };
+  ASSERT_EQ(pair.b_pair->post_receive(5, std::vector{pair.b.sge(0, 100)}), 0);
+  ASSERT_EQ(pair.a_pair->post({.id = 1, .flags = kSignaled}, std::vector{pair.a.sge(0, 100)}), 0);
+  EXPECT_EQ(pair.next(pair.a).id, 1U);
+  EXPECT_EQ(order, (std::vector<std::string>{"completion", "acknowledgement"}));
 }
 
 }  // namespace
