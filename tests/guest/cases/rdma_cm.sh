@@ -40,9 +40,8 @@ both() {
   ends $pid "$name-own-server"
 }
 
-both cm-write 18601 ib_write_bw -R -p 18601 -n 20 -- ib_write_bw -R -p 18601 -n 20
-both cm-read 18602 ib_read_bw -R -p 18602 -n 20 -- ib_read_bw -R -p 18602 -n 20
-both cm-datagram 18603 ib_send_lat -R -c UD -p 18603 -n 20 -- ib_send_lat -R -c UD -p 18603 -n 20
+both cm-write 18601 ib_write_bw -R -p 18601 -n 20 -s 4096 -- ib_write_bw -R -p 18601 -n 20 -s 4096
+both cm-read 18602 ib_read_bw -R -p 18602 -n 20 -s 4096 -- ib_read_bw -R -p 18602 -n 20 -s 4096
 if command -v udaddy >/dev/null; then
   both cm-udaddy 7174 udaddy -- udaddy -s
 fi

@@ -30,7 +30,7 @@ namespace {
 
 /// How long peers are told to wait for messages, and how often to try: codes of 4.096 us << code.
 constexpr u8 kMessageTimeout = 18, kMessageTries = 15;
-constexpr u8 kAckTimeout = 16;
+constexpr u8 kAckTimeout = 18;
 
 /// What a program leaves out.
 constexpr rdma_conn_param kUsual{.private_data = nullptr,

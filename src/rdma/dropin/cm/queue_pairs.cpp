@@ -11,7 +11,7 @@ namespace doorbell::cm {
 
 namespace {
 
-constexpr u8 kAckTimeout = 16;  // 268 ms
+constexpr u8 kAckTimeout = 18;  // 1.07 s
 constexpr u8 kRnrTimer = 12;    // 0.64 ms
 
 }  // namespace
