@@ -60,7 +60,7 @@ enum class SwapIf : u32 {
   return static_cast<u32>(type) < std::size(bytes) ? bytes[static_cast<u32>(type)] : 0;
 }
 
-/// What is done to the memory.
+/// The operation on the memory.
 struct Atomic {
   AtomicOp op = AtomicOp::sum;
   AtomicType type = AtomicType::u64;

@@ -136,7 +136,7 @@ void SocketLoop::run_timers() {
 
 void SocketLoop::handle(u64 id, u32 events) {
   if (id >= kWatched) {
-    // What came before it may have ended the listening.
+    // An event before it may have ended the listening.
     if (const auto w = watched_.find(id); w != watched_.end()) w->second();
     return;
   }

@@ -19,7 +19,7 @@ namespace doorbell::vfio_user {
 
 class MessageDma final : public RemoteMemory {
  public:
-  /// What a client is asked for at a time, at most. QEMU (to 11.1) gives its socket an answer once, and drops
+  /// The most that a client is asked for at a time. QEMU (to 11.1) gives its socket an answer once, and drops
   /// what did not fit into the socket's buffer, which has 208 KiB by default.
   static constexpr u64 kMostRead = u64{64} << 10;
   /// `send` has a message sent to the client of this session. Any thread calls it, and it does not wait.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The RoCE NIC under any packets: of its peer, with numbers near those that it expects, and of a stranger.
-// What nobody was given a right to stays as it is, and a stranger changes nothing of a connection.
+// Memory that nobody was given a right to stays as it is, and a stranger changes nothing of a connection.
 
 #include <algorithm>
 #include <array>

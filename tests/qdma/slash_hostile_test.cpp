@@ -143,7 +143,7 @@ TEST_F(SlashHostile, MessagesOfEveryLength) {
         EXPECT_EQ(r.header.result, -EINVAL) << number << " " << n;
         EXPECT_TRUE(r.structure.empty());
       }
-  // What is longer than the structure is as good as it is.
+  // A message longer than the structure is as good as one of its size.
   std::vector<u8> longer = calls[0].second;
   longer.resize(kMaxMessage - sizeof(Header), 0xff);
   EXPECT_EQ(pair.call_bytes(kCallTransfer, longer, std::array{buffer.fd()}).header.result, 4096);

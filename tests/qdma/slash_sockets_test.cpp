@@ -281,7 +281,7 @@ TEST(SlashSockets, ALimitRefusesWhatIsBeyondIt) {
   EXPECT_EQ(qdma.result(kCallBufCreate, BufCreate{.length = 4096}), -EDQUOT);
 }
 
-// What a client that compares sees of a card that goes wrong, and of one whose rates are limited.
+// A card that goes wrong, and one whose rates are limited, as a client that compares sees them.
 
 TEST(SlashSockets, DamageIsFoundByWhoCompares) {
   model::Use use;

@@ -13,7 +13,7 @@
 
 namespace doorbell::cxi::dropin {
 
-/// What is left at the end is destroyed, the newest first.
+/// Objects that are left at the end are destroyed, the newest first.
 class Client {
  public:
   /// `foreign`: another process, whose requests name memory by files, and whose queues are not trusted.

@@ -17,7 +17,7 @@
 
 namespace doorbell::cxi::dropin {
 
-/// What others use cannot be destroyed.
+/// An object that others use cannot be destroyed.
 struct Object {
   Object(Nic& n, Kind k, std::vector<Object*> used) : nic(n), kind(k), uses(std::move(used)) {
     std::erase(uses, nullptr);
@@ -46,7 +46,7 @@ struct Lni final : Object {
   static constexpr Kind kKind = Kind::lni;
   Lni(Nic& n, const Service& s) : Object(n, kKind, {}), service(s), owner(n.owners.claim()) {}
   ~Lni() override {
-    // What it has reserved and nobody uses.
+    // Its reservations that nobody uses.
     std::erase_if(nic.pids, [this](const auto& p) { return p.second.reserved_by == owner; });
     nic.owners.release(owner);
   }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the drop-in libcxi.so.1 asks of the software Cassini, which lies in the program's own process or in a
-// server's. One request, one reply, both of fixed size: in a process a call, else a message of a
+// The requests of the drop-in libcxi.so.1 to the software Cassini, which lies in the program's own process or
+// in a server's. One request, one reply, both of fixed size: in a process a call, else a message of a
 // SOCK_SEQPACKET socket, with the files that it names.
 #pragma once
 

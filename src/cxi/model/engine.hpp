@@ -106,7 +106,7 @@ class Engine {
   // each trigger that fires with it.
   static constexpr u32 kLateAtOnce = 2 + 2 * kMaxTriggers;
 
-  /// What an operation does in place of moving bytes.
+  /// The work of an operation that moves no bytes.
   struct AtomicOperation {
     Atomic atomic;
     bool fetching = false;
@@ -138,7 +138,7 @@ class Engine {
       if (opcode == Opcode::fetching_atomic) return EventType::fetch_atomic;
       return is_get() ? EventType::get : EventType::put;
     }
-    /// What the buffer must be for.
+    /// The use that the buffer must be for.
     [[nodiscard]] DOORBELL_INLINE u32 permission() const {
       if (opcode == Opcode::fetching_atomic) return append_flag::op_get | append_flag::op_put;
       return is_get() ? append_flag::op_get : append_flag::op_put;

@@ -81,7 +81,7 @@ DOORBELL_GPU_NOINLINE typename Engine<Parts>::Result Engine<Parts>::carry_out(Wo
   if constexpr (Parts::kAtomics) {
     const AtomicOperation& amo = *op.atomic;
     if (!is_atomic(amo.atomic)) return {ReturnCode::amo_inval_op_error, true};
-    // What a put before it has written is there.
+    // The bytes of a put before it are there.
     if (!settle()) return {ReturnCode::undeliverable, false};
     ReturnCode code = ReturnCode::ok;
     const auto host = [&](u32 lac, u64 at, Access want) -> u8* {

@@ -66,7 +66,7 @@ class EngineBase {
   [[nodiscard]] virtual u64 dma_faults() const { return 0; }
 };
 
-/// What the device has done so far, by name. Refreshes the engine's counts.
+/// Counts of the device so far, by name. Refreshes the engine's counts.
 [[nodiscard]] nlohmann::ordered_json counters_of(EngineBase& engine, const ModelShared& shared);
 
 }  // namespace doorbell::cxi

@@ -56,7 +56,7 @@ DOORBELL_HD const u64* Engine<Parts>::commands(WorkQueue& q, u32 end) {
   if (u64{end} * kSlotBytes <= offset) return nullptr;  // a write pointer at a slot that is half read
   const u64 bytes = u64{end} * kSlotBytes - offset;
   if (q.foreign) {
-    // What is checked in a copy cannot change before it is used.
+    // A copy that is checked cannot change before it is used.
     const auto* const from = reinterpret_cast<const u64*>(q.ring.host + offset);
     for (u64 k = 0; k < bytes / 8; ++k) parts_.staging()[k] = load64_relaxed(from + k);
     return parts_.staging();

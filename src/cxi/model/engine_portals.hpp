@@ -64,7 +64,7 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::unlink(const WorkQueue& q, const
   u32 before = kNobody;
   for (u32 place = list.first; place != kNobody; before = place, place = parts_.list_entry(place).next) {
     if (parts_.list_entry(place).append.buffer_id != a.buffer_id) continue;
-    // What the buffer has received is in place when its owner learns that he may free it.
+    // All that the buffer has received is in place when its owner learns that he may free it.
     if (!settle()) return ReturnCode::ok;
     drop(list, before, place);
     report_unlink(*pte, a.ptl_list, a.buffer_id, false, ReturnCode::ok);

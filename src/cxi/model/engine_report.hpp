@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What an engine says of its objects.
+// Facts that an engine tells of its objects.
 #pragma once
 
 #include <doorbell/cxi/types.hpp>

@@ -107,7 +107,7 @@ void AdminProcessor::fill_smart(AdminPage& page) {
 
 void AdminProcessor::fill_effects(AdminPage& page) const {
   constexpr u32 kSupported = 1, kContent = 1u << 1, kCapabilities = 1u << 2, kAlone = 2u << 16;
-  // What a command can have an effect on.
+  // Everything that a command can have an effect on.
   constexpr u32 kNamespace = 1u << 20, kController = 1u << 21, kSubsystem = 1u << 25;
   constexpr u32 kIo = 1024;  // offset of the I/O commands
   using enum AdminOpcode;

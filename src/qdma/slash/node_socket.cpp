@@ -75,7 +75,7 @@ void NodeSocket::message(service::SocketId id, service::Message m) {
   Header header;
   if (const int error = check_request(m, header); error != 0) {
     ++around_.books.refused;
-    // What is no message has no number that a reply could carry.
+    // Bytes that are no message have no number that a reply could carry.
     if (error == EPROTO) return around_.loop.finish(id);
     return reply(id, header, error);
   }

@@ -17,7 +17,7 @@
 
 namespace doorbell::qdma::slash {
 
-/// What the sockets of a folder stand in. Outlives them.
+/// The surroundings of a folder's sockets. Outlives them.
 struct Surroundings {
   service::SocketLoop& loop;
   DriverModel& driver;

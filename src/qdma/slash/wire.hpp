@@ -81,7 +81,7 @@ struct DeviceInfo {
   u16 vendor = 0x10ee, device = 0x50b6, subsystem_vendor = 0x10ee, subsystem = 0x000e;
 };
 
-/// What a hotplug call is about: a function, a card (no ".F"), or the only card (empty).
+/// The subject of a hotplug call: a function, a card (no ".F"), or the only card (empty).
 /// Source: slash_hotplug.h of Xilinx/SLASH 13aef579.
 struct HotplugTarget {
   u32 size = sizeof(HotplugTarget);

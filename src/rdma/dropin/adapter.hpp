@@ -31,7 +31,7 @@ class Adapter {
 
   [[nodiscard]] roce::Nic& nic() const { return *nic_; }
   [[nodiscard]] roce::Attendant& attendant() const { return *attendant_; }
-  /// What serves rings that programs write themselves.
+  /// Serves rings that programs write themselves.
   [[nodiscard]] RingService& rings() { return rings_; }
   [[nodiscard]] roce::CarrierCounters carrier_counters() const { return carrier_->counters(); }
   [[nodiscard]] roce::Endpoint self() const { return self_; }

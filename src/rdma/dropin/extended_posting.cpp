@@ -80,7 +80,7 @@ void set_inline(ibv_qp_ex* base, std::size_t count, const ibv_data_buf* list) {
   item->sges += 1;
 }
 
-/// What the NIC would refuse in the middle.
+/// Requests that the NIC would refuse in the middle.
 int check(const Qp& qp) {
   if (qp.builder.items.size() > qp.queue->room()) return ENOMEM;
   for (const Builder::Item& item : qp.builder.items)

@@ -88,7 +88,7 @@ DOORBELL_MLX5 ibv_context* mlx5dv_open_device(ibv_device* device, mlx5dv_context
 
 DOORBELL_MLX5 int mlx5dv_query_device(ibv_context* context, mlx5dv_context* out) {
   if (doorbell_verbs_owns(context->device) == 0) return EOPNOTSUPP;
-  // What is asked for and not known stays out of the mask.
+  // Fields that are asked for and not known stay out of the mask.
   *out = {};
   return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a device says of itself: limits, port, GIDs, P_Keys, clock.
+// A device's description of itself: limits, port, GIDs, P_Keys, clock.
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>

@@ -150,7 +150,7 @@ int check_values(const ibv_qp_attr& a, int mask, u32 reads) {
   return bad ? EINVAL : 0;
 }
 
-/// What the program set, for ibv_query_qp; the NIC keeps less.
+/// The program's settings, for ibv_query_qp; the NIC keeps less.
 void remember_attributes(ibv_qp_attr& kept, const ibv_qp_attr& a, int mask) {
   const auto take = [mask](int bit, auto& into, const auto& from) {
     if ((mask & bit) != 0) into = from;
@@ -253,7 +253,7 @@ DOORBELL_VERBS int ibv_destroy_qp(ibv_qp* base) {
   }
   if (qp.queue != nullptr) {
     if (!context.dead) context.adapter->rings().forget(*qp.queue);
-    // What the peer waits for leaves first: an acknowledgement that is not sent is a time-out there.
+    // Packets that the peer waits for leave first: an acknowledgement that is not sent is a time-out there.
     (void)context.nic->progress_waiting();
     remember(qp, *context.adapter);
     qp.queue.reset();

@@ -78,11 +78,11 @@ struct Arrival {
   std::span<const u8> bytes;
 };
 
-/// What can happen to a packet on the wire, where faults are injected (wire_faults.hpp).
+/// The fates of a packet on the wire, where faults are injected (wire_faults.hpp).
 enum class WireFault : u8 { drop, corrupt, duplicate, reorder, delay };
 inline constexpr std::size_t kWireFaults = 5;
 
-/// What the carriers of a NIC did. Read by any thread at any time.
+/// Counts of a NIC's carriers. Read by any thread at any time.
 struct CarrierCounters {
   u64 packets_sent = 0, packets_received = 0;
   u64 flushes = 0;    ///< groups of packets that were handed on together
@@ -107,7 +107,8 @@ class Carrier {
   /// The path to `peer`, for as long as the carrier exists. It connects by itself, and again after the peer
   /// was away; packets for a peer that is not there are lost, as on a wire.
   [[nodiscard]] virtual Path& path(Endpoint peer) = 0;
-  /// What has come, at most a burst; empty when nothing has. Ends the life of the packets of the call before.
+  /// The packets that have come, at most a burst; empty when none has. Ends the life of the packets of the
+  /// call before.
   [[nodiscard]] virtual std::span<const Arrival> receive() = 0;
   /// flush() of each path that has unsent packets; what faults hold back and is due leaves, too.
   virtual void flush() = 0;

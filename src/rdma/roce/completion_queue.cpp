@@ -82,8 +82,8 @@ void CompletionRing::forget(u32 queue_pair) {
   const std::scoped_lock lock(poll_lock_);
   const u64 tail = tail_.load(std::memory_order_relaxed);
   const u64 head = head_.load(std::memory_order_relaxed);
-  // What stays moves towards the head, so that only the tail changes: who polls without the lock reads the
-  // head alone.
+  // Completions that stay move towards the head, so that only the tail changes: who polls without the lock
+  // reads the head alone.
   u64 to = head;
   for (u64 from = head; from != tail;) {
     --from;

@@ -43,7 +43,7 @@ struct Connection {
   CompletionRing* receive_completions = nullptr;
   Counters counters;
 
-  /// What the queue pair does next; set by requester and responder.
+  /// The queue pair's next step; set by requester and responder.
   enum class Trouble : u8 { none, send_queue, queue_pair };
   Trouble trouble = Trouble::none;
   std::optional<Event> event;

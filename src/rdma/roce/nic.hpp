@@ -45,7 +45,7 @@ struct Limits {
   u64 message_bytes = 1ULL << 31;
 };
 
-/// What a NIC or one queue pair did. Counted by the engine; read by any thread at any time (relaxed).
+/// Counts of a NIC or one queue pair. Counted by the engine; read by any thread at any time (relaxed).
 struct Counters {
   u64 packets_sent = 0, packets_received = 0;
   u64 bytes_sent[10] = {};  ///< payload by WrOpcode, each byte once (retransmissions apart)
@@ -117,7 +117,7 @@ struct QueuePairOptions {
   bool management = false;  ///< queue pair 1, of which a NIC has one; UD
 };
 
-/// What modify() sets; as ibv_qp_attr, by the bits of ibv_qp_attr_mask.
+/// The values that modify() sets; as ibv_qp_attr, by the bits of ibv_qp_attr_mask.
 struct QueuePairAttributes {
   State state = State::reset;
   State current = State::reset;
@@ -174,9 +174,9 @@ class QueuePair {
   /// How many requests post() takes now, unless another thread posts. Any thread.
   [[nodiscard]] virtual u32 room() const = 0;
   virtual Errno post_receive(u64 id, std::span<const Sge> sges) = 0;
-  /// What a device does with a request that means nothing: `id` completes with `status` behind the requests
-  /// posted before it, and the queue pair goes to the error state. For rings that a program writes itself.
-  /// Any thread.
+  /// Ends the queue pair as a device does at a request that means nothing: `id` completes with `status`
+  /// behind the requests posted before it, and the queue pair goes to the error state. For rings that a
+  /// program writes itself. Any thread.
   virtual void fail(u64 id, Status status) = 0;
   [[nodiscard]] virtual Counters counters() const = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What comes back to a requester: acknowledgements, data of READs and atomics, refusals; and nothing.
+// The answers to a requester: acknowledgements, data of READs and atomics, refusals; and nothing.
 #include "rdma/roce/requester.hpp"
 
 namespace doorbell::roce {

@@ -113,7 +113,7 @@ struct Completion {
 };
 enum CompletionFlag : u8 { kHasGrh = 1, kHasImmediate = 2, kHasInvalidated = 8 };
 
-/// What happens outside of completions; numbers of ibv_event_type.
+/// Events outside of completions; numbers of ibv_event_type.
 enum class Event : u8 {
   cq_error = 0,
   qp_fatal = 1,

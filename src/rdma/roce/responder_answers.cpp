@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a responder sends, and how it treats duplicates and unreliable packets.
+// The packets of a responder, and how it treats duplicates and unreliable packets.
 #include "rdma/roce/responder.hpp"
 
 namespace doorbell::roce {

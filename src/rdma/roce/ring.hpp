@@ -44,8 +44,8 @@ class RingMemory {
   [[nodiscard]] u64 bytes() const { return bytes_; }
   [[nodiscard]] u8* data() const { return base_ + kHeader; }
 
-  /// What the two sides tell each other; each member is written by one side, but for the two requests, which
-  /// the other side takes back.
+  /// The words of the two sides to each other; each member is written by one side, but for the two requests,
+  /// which the other side takes back.
   struct Header {
     alignas(64) std::atomic<u64> head;  ///< the writer's: records end here
     alignas(64) std::atomic<u64> tail;  ///< the reader's: it needs nothing before this any more

@@ -20,7 +20,7 @@ namespace doorbell::roce {
 
 class Trace;
 
-/// What a carrier counts; see CarrierCounters.
+/// Counts of a carrier; see CarrierCounters.
 struct WireCounts {
   Counted packets_sent, packets_received, flushes, bad_icrc, malformed, unsent;
 };
@@ -39,7 +39,7 @@ class UdpSocket {
   [[nodiscard]] Endpoint self() const { return self_; }
 
   /// Sends the records from `at` to `end`, and returns where those begin that the socket has no room for.
-  /// What the network refuses is lost, and counted.
+  /// Packets that the network refuses are lost, and counted.
   u8* send(Endpoint peer, u8* at, u8* end);
   /// Appends the packets that have come. They are valid until the next call.
   void receive(std::vector<Arrival>& into);

@@ -167,7 +167,7 @@ std::size_t encode(const Headers& h, std::size_t payload_bytes, u8* out) {
 
 std::optional<DecodeError> decode(std::span<const u8> bytes, Decoded& into) {
   if (bytes.size() < kBthBytes) return DecodeError::short_packet;
-  // What is read from here on is this copy: the bytes may change meanwhile.
+  // Everything is read from this copy from here on: the bytes may change meanwhile.
   u8 copy[kLongestHeaders] = {};
   __builtin_memcpy(copy, bytes.data(), bytes.size() < sizeof copy ? bytes.size() : sizeof copy);
   Headers& h = into.headers;

@@ -78,7 +78,7 @@ struct RemoteRange {
   u32 length = 0;  ///< bytes of the whole message; 0 in AtomicETH
 };
 
-/// What AETH says.
+/// The contents of AETH.
 struct Acknowledge {
   /// Bits 6:5 of the syndrome.
   enum class Kind : u8 { ack = 0, rnr = 1, reserved = 2, nak = 3 };

@@ -35,7 +35,7 @@ struct WireFaults {
 /// wrong and what it may be.
 [[nodiscard]] WireFaults parse_wire_faults(std::string_view text);
 
-/// What happens to the packet with that place (from 0) among those from one NIC to another.
+/// The fate of the packet with that place (from 0) among those from one NIC to another.
 struct WireDraw {
   bool fault = false;
   WireFault kind = WireFault::drop;

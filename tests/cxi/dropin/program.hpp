@@ -184,7 +184,7 @@ struct Target {
   void* map = nullptr;
 };
 
-/// What puts and gets: its acknowledgements are events.
+/// The side that puts and gets: its acknowledgements are events.
 struct Initiator {
   explicit Initiator(End& e, std::size_t bytes, unsigned slots = 256)
       : end(e),

@@ -253,7 +253,7 @@ TEST(CxiServer, RandomRequestsChangeNothingForOthers) {
     if (reply.result == 0 && reply.handle != 0) handles.push_back(reply.handle);
   }
   EXPECT_GT(handles.size(), 20u) << "some are right by chance";
-  // What lies in those queues now is whatever the file has.
+  // Those queues hold whatever the file has now.
   void* const at = ::mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, f.get(), 0);
   ASSERT_NE(at, MAP_FAILED);
   for (int n = 0; n < 20'000; ++n)

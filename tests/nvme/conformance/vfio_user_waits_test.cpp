@@ -107,7 +107,7 @@ class OneThread {
     EXPECT_EQ(completion(0), status::success);
   }
 
-  /// What the server asks next.
+  /// The server's next question.
   Got question() {
     if (questions_.empty()) {
       auto got = client_.next();

@@ -37,7 +37,7 @@ inline uint8_t pattern(uint64_t seed, uint64_t at) {
   return static_cast<uint8_t>(x >> 56);
 }
 
-/// What one side tells the other before a case.
+/// The message of one side to the other before a case.
 struct Card {
   uint32_t queue_pair, psn, rkey, window_key;
   uint64_t address;

@@ -54,7 +54,7 @@ class Wire {
   End active{7}, passive{0x80000001};
   u64 now = 1;
   bool accepts = true, cut = false;
-  /// What happens to the message of this number: 0 lost, 2 doubled.
+  /// The fate of the message of this number: 0 lost, 2 doubled.
   int odd = -1, copies = 1;
   int carried = 0;
 

@@ -34,7 +34,7 @@ Message decoded(std::string_view hex) {
   return message;
 }
 
-/// What Linux writes comes out again as it was, and what it means is what tshark 4.0 says of it.
+/// Messages of Linux come out again as they were, and mean what tshark 4.0 says of them.
 void same_again(std::string_view hex) {
   EXPECT_EQ(encoded(decoded(hex)), bytes_of(hex));
 }

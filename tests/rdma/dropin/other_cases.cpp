@@ -114,7 +114,7 @@ void datagrams(Side& side) {
   CHECK_EQUAL(ibv_destroy_ah(to_server), 0);
 }
 
-/// What a device refuses, and what it does not end while it is in use.
+/// Calls that a device refuses, and objects that it does not end while they are in use.
 void calls(Side& side) {
   ibv_device_attr device{};
   CHECK_EQUAL(ibv_query_device(side.context, &device), 0);

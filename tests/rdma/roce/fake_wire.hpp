@@ -18,7 +18,7 @@ namespace doorbell::roce::test {
 
 using Bytes = std::vector<u8>;
 
-/// What becomes of one packet.
+/// The fate of one packet.
 enum class Fate { pass, drop, duplicate, swap };  // swap: it leaves behind the next one of its direction
 
 class FakeCarrier;
@@ -32,7 +32,7 @@ class FakeWire {
   bool lossless = false;
 
   void send(Endpoint from, Endpoint to, Bytes packet);
-  /// What was to leave behind another packet that does not come.
+  /// Packets that were to leave behind another one that does not come.
   bool release();
 };
 

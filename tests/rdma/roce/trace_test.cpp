@@ -26,7 +26,7 @@
 namespace doorbell::roce {
 namespace {
 
-/// What a shell command prints, with its errors; `code` is how it ended.
+/// The output of a shell command, with its errors; `code` is how it ended.
 std::string output(const std::string& command, int& code) {
   FILE* const pipe = popen(("{ " + command + "; } 2>&1").c_str(), "r");
   std::string text;

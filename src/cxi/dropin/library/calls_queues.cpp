@@ -68,7 +68,7 @@ DOORBELL_LIBCXI int cxil_update_md(void* md, void* va, size_t len, u32) {
 
 DOORBELL_LIBCXI int cxil_alloc_wait_obj(void* lni, void** wait) {
   if (lni == nullptr || wait == nullptr) return -EINVAL;
-  // What comes out of band is what poll() calls POLLPRI.
+  // poll() reports out-of-band data as POLLPRI.
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return -errno;
   const Descriptor theirs(ends[1]);
@@ -127,7 +127,7 @@ DOORBELL_LIBCXI int cxil_alloc_evtq(void* lni, const void* md, const libcxi::EqA
           {parent.handle, MapGiven::of(md)->object.handle, number_of(attr->queue), attr->bytes, attr->flags,
            handle_of(event_wait), handle_of(status_wait)});
   ask.memory(1, given->csr);
-  // What the Cassini refuses stays as it is.
+  // A refused queue stays as it is.
   if (attr->bytes % kPage != 0 || number_of(attr->queue) % kPage != 0) return -EINVAL;
   std::memset(attr->queue, 0, attr->bytes);
   Reply reply;

@@ -101,7 +101,7 @@ int Sharing::check(u64 address, u64 bytes, bool writable) {
 
 int Sharing::share(u64 address, u64 bytes, std::vector<SharedPart>& parts, std::string& why) {
   const std::vector<Range> ranges = ranges_of_this_process();
-  // What the program has unmapped since is no memory of its any more.
+  // Memory that the program has unmapped since is not its own any more.
   std::erase_if(files_, [&](const auto& f) {
     return std::ranges::none_of(ranges, [&](const Range& r) { return r.file == f.first; });
   });

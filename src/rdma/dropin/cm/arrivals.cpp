@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What comes of messages: connections find theirs, requests their listener, and programs their events.
+// The effects of messages: connections find theirs, requests their listener, and programs their events.
 #include <algorithm>
 #include <cstring>
 #include <memory>

@@ -32,7 +32,7 @@ namespace {
 constexpr u8 kMessageTimeout = 18, kMessageTries = 15;
 constexpr u8 kAckTimeout = 18;
 
-/// What a program leaves out.
+/// Values for those that a program leaves out.
 constexpr rdma_conn_param kUsual{.private_data = nullptr,
                                  .private_data_len = 0,
                                  .responder_resources = RDMA_MAX_RESP_RES,

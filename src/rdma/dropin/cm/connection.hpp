@@ -12,7 +12,7 @@ namespace doorbell::cm {
 
 class Connection;
 
-/// What a connection tells its user.
+/// The events of a connection for its user.
 enum class Happening : u8 {
   replied,  ///< REP; the program, or who acts for it, calls ready()
   established,

@@ -101,7 +101,7 @@ void encode(const Message& message, std::span<u8, kMessageBytes> into);
 /// False for what is no message of these kinds.
 [[nodiscard]] bool decode(std::span<const u8> bytes, Message& into);
 
-/// What precedes the program's private data in REQ and SIDR_REQ where service IDs are ports of IP.
+/// The header before the program's private data in REQ and SIDR_REQ where service IDs are ports of IP.
 struct AddressHeader {
   static constexpr std::size_t kBytes = 36;
   u16 port = 0;                     ///< the sender's
