@@ -33,6 +33,10 @@ class Adapter {
   [[nodiscard]] roce::Attendant& attendant() const { return *attendant_; }
   /// Serves rings that programs write themselves.
   [[nodiscard]] RingService& rings() { return rings_; }
+  /// The trace is complete, and nothing is written to it any more.
+  void finish_trace() {
+    nic_->between_rounds([this] { carrier_->finish_trace(); });
+  }
   [[nodiscard]] roce::CarrierCounters carrier_counters() const { return carrier_->counters(); }
   [[nodiscard]] roce::Endpoint self() const { return self_; }
   [[nodiscard]] u32 device() const { return device_; }

@@ -187,6 +187,7 @@ void Devices::at_exit() {
   for (std::shared_ptr<Adapter>& adapter : adapters_) {
     if (!adapter) continue;
     (void)adapter->nic().progress_waiting();
+    adapter->finish_trace();
     // With contexts that are still open the program's other threads may be in calls.
     if (contexts_.empty()) adapter.reset();
   }

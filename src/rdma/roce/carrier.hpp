@@ -132,6 +132,10 @@ class Carrier {
   virtual void woken() {}
   [[nodiscard]] virtual CarrierCounters counters() const { return {}; }
 
+  /// Writes the rest of the trace, and nothing more to it afterwards: a program that ends in the middle of a
+  /// write leaves a file that no reader takes. Between rounds of the engine.
+  virtual void finish_trace() {}
+
   /// In the child of a fork: closes what would keep peers from noticing the parent's end. After it the
   /// carrier can only be forgotten, not even destroyed. May be called in a fork handler.
   virtual void leave_to_parent() {}

@@ -53,6 +53,11 @@ bool NicEngine::progress_waiting() {
   return round(wall_ns());
 }
 
+void NicEngine::between_rounds(const std::function<void()>& work) {
+  const auto lock = engine();
+  work();
+}
+
 bool NicEngine::round_at(u64 wall_ns) {
   const auto lock = engine();
   return round(wall_ns);

@@ -21,6 +21,7 @@ class NicEngine final : public Nic {
   [[nodiscard]] const Limits& limits() const override { return limits_; }
   bool progress() override;
   bool progress_waiting() override;
+  void between_rounds(const std::function<void()>& work) override;
   [[nodiscard]] u64 next_due_ns() const override { return next_due_ns_.load(std::memory_order_relaxed); }
   /// progress_waiting() at a time that a test says.
   bool round_at(u64 wall_ns);

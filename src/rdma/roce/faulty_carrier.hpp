@@ -69,6 +69,7 @@ class FaultyCarrier final : public Carrier {
   void arm() override { below_->arm(); }
   void woken() override { below_->woken(); }
   [[nodiscard]] CarrierCounters counters() const override;
+  void finish_trace() override { below_->finish_trace(); }
   void leave_to_parent() override {
     below_->leave_to_parent();
     log_.reset();

@@ -199,6 +199,8 @@ class Nic {
   /// The same, waiting for the engine: a thread calls it before it sleeps, so that nothing is left that it
   /// has not seen.
   virtual bool progress_waiting() = 0;
+  /// Does `work` while no round runs. It must not call the NIC.
+  virtual void between_rounds(const std::function<void()>& work) = 0;
   /// When the next timer or held-back packet is due (wall_ns), ~0 for never.
   [[nodiscard]] virtual u64 next_due_ns() const = 0;
 

@@ -59,6 +59,7 @@ Trace::Trace(const std::string& file, const std::string& name)
 }
 
 void Trace::packet(const Route& route, std::span<const u8> bytes, u16 identification, Direction direction) {
+  if (finished_) return;
   begin_packet(route, bytes.size(), identification);
   put(bytes.data(), bytes.size());
   end_packet(direction);
@@ -66,6 +67,7 @@ void Trace::packet(const Route& route, std::span<const u8> bytes, u16 identifica
 
 void Trace::packet(const Route& route, std::span<const u8> bytes, u32 icrc, u16 identification,
                    Direction direction) {
+  if (finished_) return;
   begin_packet(route, bytes.size() + sizeof icrc, identification);
   put(bytes.data(), bytes.size());
   put_value(icrc);

@@ -35,6 +35,11 @@ class Trace {
   void packet(const Route& route, std::span<const u8> bytes, u32 icrc, u16 identification,
               Direction direction);
   void flush();
+  /// Writes the rest; packets that come later are left out.
+  void finish() {
+    flush();
+    finished_ = true;
+  }
   /// Packets that are missing because the file could not be written, as on a full disk.
   [[nodiscard]] u64 lost() const { return lost_.get(); }
 
@@ -53,7 +58,7 @@ class Trace {
   std::vector<u8> kept_;
   std::size_t block_ = 0;  ///< where the block that is being written begins
   u64 packets_kept_ = 0;
-  bool failed_ = false;
+  bool failed_ = false, finished_ = false;
   Counted lost_;
 };
 

@@ -70,6 +70,9 @@ class WireCarrier final : public Carrier {
   void arm() override;
   void woken() override;
   [[nodiscard]] CarrierCounters counters() const override;
+  void finish_trace() override {
+    if (trace_) trace_->finish();
+  }
   void leave_to_parent() override { descriptors_.close_all(); }
 
  private:

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -41,6 +42,10 @@ class PacketNic final : public Nic {
   bool progress_waiting() override {
     const std::lock_guard lock(mutex_);
     return round();
+  }
+  void between_rounds(const std::function<void()>& work) override {
+    const std::lock_guard lock(mutex_);
+    work();
   }
   [[nodiscard]] u64 next_due_ns() const override { return due_.load(); }
 

@@ -146,6 +146,26 @@ TEST(RoceTraceFile, RefusesAFileThatCannotBeMade) {
   EXPECT_THROW(Trace("/nonexistent/trace.pcapng", "doorbell0"), Error);
 }
 
+// At a program's end other threads may still move packets: a block that is half in the file ends it for every
+// reader.
+TEST(RoceTraceFile, IsWholeAndStaysSoOnceItIsFinished) {
+  const std::string file =
+      std::filesystem::temp_directory_path() / ("roce-finished-" + std::to_string(getpid()));
+  const Route route{.source = {0x7F00'0001, kPort}, .destination = {0x7F00'0002, kPort}};
+  const std::array<u8, 20> packet{};
+  Trace trace(file, "doorbell0");
+  const auto empty = std::filesystem::file_size(file);
+  trace.packet(route, packet, 0, Trace::Direction::out);
+  trace.finish();
+  const auto whole = std::filesystem::file_size(file);
+  EXPECT_GT(whole, empty);
+  trace.packet(route, packet, 0, Trace::Direction::out);
+  trace.packet(route, packet, u32{0}, 0, Trace::Direction::in);
+  trace.flush();
+  EXPECT_EQ(std::filesystem::file_size(file), whole);
+  std::filesystem::remove(file);
+}
+
 TEST(RoceTraceFile, CountsWhatAFullDiskLoses) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
   Trace trace("/dev/full", "doorbell0");
