@@ -111,7 +111,7 @@ Command run_command() {
   c.name = "run-rdma";
   c.means = {"verbs"};
   c.summary = "run an unmodified RDMA program on software NICs";
-  c.usage = "run rdma [OPTION]... -- PROGRAM [ARGUMENT]...";
+  c.usage = "run-rdma [OPTION]... -- PROGRAM [ARGUMENT]...";
   c.takes_rest = true;
   c.description = {
       "Runs PROGRAM with doorbell's libibverbs.so.1 in place of the system's: perftest, UCX, libfabric, pyverbs or "
