@@ -106,9 +106,9 @@ INSTANTIATE_TEST_SUITE_P(All, RoceTwoProcesses,
                          [](const auto& kind) { return std::string(test::name_of(kind.param)); });
 
 TEST_P(RoceTwoProcesses, ARingLosesNothingAndKeepsTheOrder) {
-  constexpr u64 kPackets = 20'000;
+  constexpr u64 kPackets = 4'000;
   constexpr u64 kAhead = 64;  // as an engine has a window where packets can be lost
-  Process far([&] { return echo(kPackets); });
+  Process far([&] { return echo(~u64{0}); });
   const auto carrier = make_carrier(options(near_));
   // The first ones are for nobody until the other process is there.
   Path& path = carrier->path(far_);
