@@ -66,7 +66,7 @@ HOLDS = {
     ],
 }
 ASKS_FOR = {
-    "doorbell": {"libc6", "libfmt9", "liburing2", "libyaml-cpp0.7"},
+    "doorbell": {"libc6", "libfmt9", "libisal2", "liburing2", "libyaml-cpp0.7"},
     "doorbell-daemon": {"libc6", "libsystemd0", "systemd"},
     "libdoorbell1": {"libc6", "libfmt9", "liburing2"},
     "libdoorbell-dev": {"libdoorbell1", "libfmt-dev", "liburing-dev"},
