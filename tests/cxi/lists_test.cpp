@@ -9,16 +9,16 @@
 namespace doorbell::cxi {
 namespace {
 
-constexpr u32 kQuiet = append_flag::unlink_disable | append_flag::success_disable | append_flag::comm_disable;
+constexpr u32 kSilent = append_flag::unlink_disable | append_flag::success_disable | append_flag::comm_disable;
 
 TEST(CxiLists, RoomEndsAndComesBack) {
   Rig rig({.spec = "cxi-model0:list-entries=2"});
-  rig.append(kQuiet | append_flag::op_put);
-  rig.target.submit(rig.entry(kQuiet | append_flag::op_put));
+  rig.append(kSilent | append_flag::op_put);
+  rig.target.submit(rig.entry(kSilent | append_flag::op_put));
   const auto full = rig.rx_events.expect<TargetLongEvent>(EventType::link, ReturnCode::no_space);
   EXPECT_EQ(full.ptlte_index, rig.pte->index());
   rig.set_state(PtlteState::reset);
-  rig.append(kQuiet | append_flag::op_put);
+  rig.append(kSilent | append_flag::op_put);
 }
 
 TEST(CxiLists, ABufferThatIsUsedOnceGivesItsRoomBack) {
@@ -26,7 +26,7 @@ TEST(CxiLists, ABufferThatIsUsedOnceGivesItsRoomBack) {
   rig.set_state(PtlteState::enabled);
   for (const PortalsList list : {PortalsList::priority, PortalsList::overflow})
     for (u32 n = 0; n < 5; ++n) {
-      Append a = rig.entry(kQuiet | append_flag::op_put | append_flag::use_once);
+      Append a = rig.entry(kSilent | append_flag::op_put | append_flag::use_once);
       a.ptl_list = list;
       for (int twice = 0; twice < 2; ++twice) {
         rig.target.submit(a);
@@ -44,7 +44,7 @@ TEST(CxiLists, APortalsEntryThatGoesGivesTheRoomOfItsBuffersBack) {
   Rig rig({.spec = "cxi-model0:list-entries=2"});
   for (u32 n = 0; n < 5; ++n) {
     const auto other = rig.endpoint->create_portals_entry(*rig.rx_events.object, 7);
-    Append a = rig.entry(kQuiet | append_flag::op_put);
+    Append a = rig.entry(kSilent | append_flag::op_put);
     a.ptlte_index = other->index();
     rig.target.submit(a);
     EXPECT_EQ(rig.rx_events.expect<TargetLongEvent>(EventType::link).ptlte_index, other->index());
@@ -54,11 +54,11 @@ TEST(CxiLists, APortalsEntryThatGoesGivesTheRoomOfItsBuffersBack) {
 
 TEST(CxiLists, LinkEventsCanBeLeftOutButNotTheirFailure) {
   Rig rig({.spec = "cxi-model0:list-entries=1",
-           .append_flags = kQuiet | append_flag::link_disable | append_flag::op_put});
+           .append_flags = kSilent | append_flag::link_disable | append_flag::op_put});
   rig.rx_events.expect_none();
   rig.tx.submit(rig.put(64));
   rig.ct.expect(1);
-  rig.target.submit(rig.entry(kQuiet | append_flag::link_disable | append_flag::op_put));
+  rig.target.submit(rig.entry(kSilent | append_flag::link_disable | append_flag::op_put));
   (void)rig.rx_events.expect<TargetLongEvent>(EventType::link, ReturnCode::no_space);
 }
 
@@ -96,7 +96,7 @@ TEST(CxiLists, UnlinkTakesTheBufferOfItsNumberOutOfItsList) {
   rig.set_state(PtlteState::enabled);
   for (const PortalsList list : {PortalsList::priority, PortalsList::overflow})
     for (const u32 id : {7u, 8u, 9u}) {
-      Append a = rig.entry(kQuiet | append_flag::op_put);
+      Append a = rig.entry(kSilent | append_flag::op_put);
       a.ptl_list = list;
       a.buffer_id = id;
       a.start = rig.far.iova(u64{id} * 4096);
@@ -131,7 +131,7 @@ TEST(CxiLists, UnlinkTakesTheBufferOfItsNumberOutOfItsList) {
   lands_in(7);
   unlink(PortalsList::overflow, 7, ReturnCode::ok);
   unlink(PortalsList::overflow, 8, ReturnCode::ok);
-  rig.append(kQuiet | append_flag::op_put);  // an empty list takes a new one
+  rig.append(kSilent | append_flag::op_put);  // an empty list takes a new one
   rig.tx.submit(rig.put(64, 300));
   rig.ct.expect(++done);
   EXPECT_TRUE(rig.arrived(64, 300, 0));

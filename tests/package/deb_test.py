@@ -31,6 +31,8 @@ HOLDS = {
         r"usr/bin/doorbell", r"usr/bin/cxi_gpu_loopback_bw",
         r"usr/lib/doorbell/doorbell_dpdk\.so?", r"usr/lib/doorbell/fio/[\w-]+\.so?",
         r"usr/lib/doorbell/cxi/libcxi\.so\.1",
+        r"usr/lib/doorbell/verbs/libdoorbell-verbs-preload\.so", r"usr/lib/doorbell/verbs/lib(ibverbs|rdmacm)\.so\.[\d.]+",
+        r"usr/lib/doorbell/verbs/mlx5/libmlx5\.so\.[\d.]+",
         r"usr/share/man/man1/doorbell\.1\.gz", r"usr/share/man/man1/doorbell-[a-z-]+\.1\.gz",
         r"usr/share/man/man1/cxi_gpu_loopback_bw\.1\.gz",
         r"usr/share/bash-completion/completions/(doorbell|cxi_gpu_loopback_bw)",

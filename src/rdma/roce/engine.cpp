@@ -32,7 +32,23 @@ NicEngine::NicEngine(Carrier& carrier, Listener listener, const Limits& limits)
       running_(wall_ns()),
       table_(256),
       // NICs of several processes begin at different numbers, so that a mix-up or a capture shows itself.
-      next_number_(std::random_device()() & kMask24) {}
+      next_number_(std::random_device()() & kMask24) {
+  engine_.set_release(
+      [](void* engine) {
+        auto& own = *static_cast<NicEngine*>(engine);
+        if (own.left_over()) (void)own.progress();
+      },
+      this);
+}
+
+/// Whether a program has posted what no round has taken. With the engine free: who posted meanwhile either
+/// got the engine, or is seen here.
+bool NicEngine::left_over() const {
+  // Between the engine's release and the load of rung_; a poster stores rung_ first and tries the engine
+  // afterwards.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return rung_.load(std::memory_order_relaxed) != nullptr;
+}
 
 bool NicEngine::progress() {
   bool did = false;
@@ -42,9 +58,7 @@ bool NicEngine::progress() {
       if (!lock) return did;
       did = round(wall_ns()) || did;
     }
-    // The engine is free before rung_ is read: who posted meanwhile either got the engine or is seen here.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  } while (rung_.load(std::memory_order_relaxed) != nullptr);
+  } while (left_over());
   return did;
 }
 

@@ -40,7 +40,7 @@ class NicEngine final : public Nic {
   [[nodiscard]] Counters counters() const override;
 
   // For queue pairs.
-  [[nodiscard]] EngineLock::Held engine() const { return engine_.wait(); }
+  [[nodiscard]] EngineLock::Waited engine() const { return engine_.wait(); }
   [[nodiscard]] KeyTable& keys() { return keys_; }
   [[nodiscard]] Carrier& carrier() { return carrier_; }
   [[nodiscard]] const Clock& clock() const { return clock_; }
@@ -54,6 +54,7 @@ class NicEngine final : public Nic {
 
  private:
   bool round(u64 wall_ns);
+  [[nodiscard]] bool left_over() const;
   void take_rung();
   void expire_timers();
   void dispatch(const Arrival& arrival);

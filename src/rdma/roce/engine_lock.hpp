@@ -17,11 +17,33 @@ class EngineLock {
  public:
   using Held = std::unique_lock<std::mutex>;
 
-  [[nodiscard]] Held wait() {
+  /// The engine of somebody who waited for it. Who only tried meanwhile has left his work undone: it is done
+  /// at the release.
+  class Waited {
+   public:
+    Waited(EngineLock& lock, std::unique_lock<std::mutex> held) : lock_(&lock), held_(std::move(held)) {}
+    ~Waited() {
+      held_.unlock();
+      if (lock_->released_ != nullptr) lock_->released_(lock_->owner_);
+    }
+    Waited(const Waited&) = delete;
+    Waited& operator=(const Waited&) = delete;
+
+   private:
+    EngineLock* lock_;
+    std::unique_lock<std::mutex> held_;
+  };
+
+  /// `released` is called with `owner` after each Waited, without the engine.
+  void set_release(void (*released)(void*), void* owner) {
+    released_ = released;
+    owner_ = owner;
+  }
+  [[nodiscard]] Waited wait() {
     waiting_.fetch_add(1, std::memory_order_relaxed);
-    Held held(mutex_);
+    std::unique_lock<std::mutex> held(mutex_);
     waiting_.fetch_sub(1, std::memory_order_relaxed);
-    return held;
+    return {*this, std::move(held)};
   }
   /// Not held if another thread has it, or waits for it.
   [[nodiscard]] Held try_now() {
@@ -32,6 +54,8 @@ class EngineLock {
  private:
   std::mutex mutex_;
   std::atomic<u32> waiting_{0};
+  void (*released_)(void*) = nullptr;
+  void* owner_ = nullptr;
 };
 
 }  // namespace doorbell::roce

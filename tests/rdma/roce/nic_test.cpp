@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <thread>
 
 #include "rdma/roce/fake_wire.hpp"
 
@@ -107,6 +108,26 @@ TEST(RoceNic, AReceiveIsReportedBeforeItsAcknowledgementLeaves) {
   ASSERT_EQ(pair.a_pair->post({.id = 1, .flags = kSignaled}, std::vector{pair.a.sge(0, 100)}), 0);
   EXPECT_EQ(pair.next(pair.a).id, 1U);
   EXPECT_EQ(order, (std::vector<std::string>{"completion", "acknowledgement"}));
+}
+
+// Nobody else may come for a while: a thread that serves the NIC sleeps then.
+TEST(RoceNic, WorkThatComesWhileAnotherHasTheEngineIsDoneAtItsRelease) {
+  Pair pair;
+  std::thread poster;
+  pair.a.nic->between_rounds([&] {
+    poster = std::thread([&] {
+      EXPECT_EQ(pair.a_pair->post({.id = 1,
+                                   .opcode = WrOpcode::write,
+                                   .flags = kSignaled,
+                                   .remote_address = pair.b.address(0),
+                                   .remote_key = pair.b.keys.remote_key},
+                                  std::vector{pair.a.sge(0, 8)}),
+                0);
+      EXPECT_FALSE(pair.a.nic->progress());
+    });
+    poster.join();
+  });
+  EXPECT_EQ(pair.b.carrier.inbox.size(), 1U);
 }
 
 }  // namespace

@@ -40,8 +40,13 @@ class PacketNic final : public Nic {
     return did;
   }
   bool progress_waiting() override {
-    const std::lock_guard lock(mutex_);
-    return round();
+    bool did = false;
+    {
+      const std::lock_guard lock(mutex_);
+      did = round();
+    }
+    // Who posted meanwhile did not get the engine.
+    return has_posts_.load() ? progress() || did : did;
   }
   void between_rounds(const std::function<void()>& work) override {
     const std::lock_guard lock(mutex_);
