@@ -56,8 +56,9 @@ enum class SwapIf : u32 {
 
 /// Bytes of an operand; 0: no such type.
 [[nodiscard]] DOORBELL_INLINE constexpr u32 atomic_bytes(AtomicType type) {
-  constexpr u32 bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16, 16};
-  return static_cast<u32>(type) < std::size(bytes) ? bytes[static_cast<u32>(type)] : 0;
+  // Four bits a type: the logarithm of its bytes.
+  constexpr u64 sizes = 0x4'4332'3322'1100;
+  return type <= AtomicType::u128 ? 1u << (sizes >> (4 * static_cast<u32>(type)) & 15) : 0;
 }
 
 /// The operation on the memory.
