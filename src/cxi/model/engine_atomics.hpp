@@ -41,13 +41,15 @@ DOORBELL_HD bool Engine<Parts>::is_idc_atomic(WorkQueue& q, const u64* words, Re
   u64 old_at = 0;
   u32 length = 0;
   if (!Parts::kAtomics) return false;
-  if (IdcAtomic large; decode(words, large)) {
+  // The command's size first: behind a short one the initiator writes the next.
+  const CommandHeader h = header_of(words[0]);
+  if (IdcAtomic large; h.size_code == 1 && decode(words, large)) {
     amo.atomic = large.atomic;
     amo.fetching = large.fetching;
     head = large;
     old_at = large.local_addr;
     length = 64;
-  } else if (SmallAtomic small; decode(words, small)) {
+  } else if (SmallAtomic small; h.size_code == 0 && decode(words, small)) {
     amo.atomic = small.atomic;
     head = small;
     length = 32;

@@ -3,6 +3,8 @@
 
 // The calls of the drop-in libcxi with arguments that are wrong, limits, what others use, and calls that the
 // software Cassini does not have.
+#include <sys/mman.h>
+
 #include <cerrno>
 
 #include "cxi/dropin/program.hpp"
@@ -199,10 +201,15 @@ TEST(DropinQueues, ArgumentsOfCommandQueues) {
     EXPECT_EQ(cxil_destroy_cmdq(cq), 0);
   }
   EXPECT_EQ(cxil_destroy_cmdq(nullptr), -EINVAL);
-  Buffer own(4 * kPageBytes);
-  CqOptsBuf with{.opts = {.count = 256, .flags = kTx, .lcid = e.lcid()}, .buf = own.data + 64};
+  // Nothing lies behind it.
+  constexpr std::size_t kReserved = 128 * kPageBytes;
+  void* const reserved = ::mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(reserved, MAP_FAILED);
+  ASSERT_EQ(::mprotect(reserved, 4 * kPageBytes, PROT_READ | PROT_WRITE), 0);
+  u8* const own = static_cast<u8*>(reserved);
+  CqOptsBuf with{.opts = {.count = 256, .flags = kTx, .lcid = e.lcid()}, .buf = own + 64};
   EXPECT_EQ(cxil_alloc_buf_cmdq(e.lni, nullptr, &with, &cq), -EINVAL) << "not at a page";
-  with.buf = own.data;
+  with.buf = own;
   with.opts.count = 200;
   EXPECT_EQ(cxil_alloc_buf_cmdq(e.lni, nullptr, &with, &cq), -EINVAL) << "no power of two";
   with.opts.count = 4096;
@@ -210,6 +217,7 @@ TEST(DropinQueues, ArgumentsOfCommandQueues) {
   with.opts.count = 256;
   with.is_host_mem = false;
   EXPECT_EQ(cxil_alloc_buf_cmdq(e.lni, nullptr, &with, &cq), -EOPNOTSUPP) << "a GPU's memory";
+  ::munmap(reserved, kReserved);
 }
 
 TEST(DropinPortals, ArgumentsAndWhatIsInUse) {

@@ -29,6 +29,9 @@ struct HeapMapped {
   explicit HeapMapped(void* lni) : data(static_cast<u8*>(std::malloc(kBytes))) {
     if (cxil_map(lni, data, kBytes, kPin | kRead | kWrite, nullptr, &md) != 0) std::exit(3);
   }
+  ~HeapMapped() { std::free(data); }
+  HeapMapped(const HeapMapped&) = delete;
+  HeapMapped& operator=(const HeapMapped&) = delete;
   [[nodiscard]] u64 iova() const {
     return field<u64>(md, 0) + (reinterpret_cast<u64>(data) - field<u64>(md, 8));
   }
