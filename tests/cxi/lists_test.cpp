@@ -9,7 +9,8 @@
 namespace doorbell::cxi {
 namespace {
 
-constexpr u32 kSilent = append_flag::unlink_disable | append_flag::success_disable | append_flag::comm_disable;
+constexpr u32 kSilent =
+    append_flag::unlink_disable | append_flag::success_disable | append_flag::comm_disable;
 
 TEST(CxiLists, RoomEndsAndComesBack) {
   Rig rig({.spec = "cxi-model0:list-entries=2"});
