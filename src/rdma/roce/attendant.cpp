@@ -168,7 +168,11 @@ Attendant::Woken Attendant::wait_for_packets(u64 until_ns) {
     n = ppoll(&file, 1, limit, nullptr);
   }
   wakes_.fetch_add(1, std::memory_order_relaxed);
-  if (take_kick()) return Woken::kick;
+  // Only this thread takes kicks. Whoever drives the NIC looks at the same descriptor: a kick that was
+  // reported once, to another, would be lost.
+  u64 kicks = 0;
+  const bool kicked = n > 0 && read(kicks_.get(), &kicks, sizeof kicks) == sizeof kicks;
+  if (take_kick() || kicked) return Woken::kick;
   return n > 0 ? Woken::packets : Woken::time;
 }
 

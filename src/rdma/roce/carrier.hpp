@@ -122,7 +122,7 @@ class Carrier {
   /// An epoll descriptor with an event when the next round may find something, provided that arm() and then a
   /// round of the engine came before; -1: there is none, the thread looks from time to time.
   [[nodiscard]] virtual int descriptor() const { return -1; }
-  /// Has each write to the eventfd `fd` be an event of descriptor(), too. Set-up only.
+  /// descriptor() is readable, too, while the eventfd `fd` is. Set-up only.
   virtual void add_to_descriptor(int fd) { static_cast<void>(fd); }
   /// From the next receive() on, peers wake who sleeps on descriptor(); without it they may not, which
   /// spares them a system call a flush while a program polls. Who finds no room() in a path is woken anyway

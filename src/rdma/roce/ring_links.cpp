@@ -148,9 +148,8 @@ void RingLinks::watch(int fd) {
 }
 
 void RingLinks::watch_also(int fd) {
-  // An eventfd that reports each write need not be read.
-  if (!add_to_epoll(epoll_.get(), fd, kOther, EPOLLIN | EPOLLET))
-    throw Error("a NIC's thread", std::strerror(errno));
+  // Level-triggered: a look of another thread takes nothing from the one that sleeps.
+  if (!add_to_epoll(epoll_.get(), fd, kOther, EPOLLIN)) throw Error("a NIC's thread", std::strerror(errno));
 }
 
 void RingLinks::watch_writable(int fd, bool on) {
