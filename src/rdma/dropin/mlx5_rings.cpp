@@ -11,6 +11,7 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <cstring>
 #include <new>
 
 #include "rdma/vendors/mlx5.hpp"
@@ -177,11 +178,14 @@ bool Mlx5QueueRings::post(const DecodedWqe& wqe, u32 first_part) {
   request.swap = wr.operand;
   if (!wr.inlined) return queue_.post(request, Sges(wqe).span()) == 0;
   // An inlined payload may wrap around the ring's end.
-  std::array<u8, 1024> payload{};
-  const u32 parts = layout_.send_blocks * Mlx5::kUnitParts;
-  const std::size_t begin = (first_part + wqe.inline_part) * sizeof(Word16) + wqe.inline_offset;
+  std::array<u8, 1024> payload;
+  const std::size_t ring_bytes = send_bytes(layout_.send_blocks);
+  const std::size_t begin =
+      ((first_part + wqe.inline_part) * sizeof(Word16) + wqe.inline_offset) % ring_bytes;
+  const std::size_t before_end = std::min<std::size_t>(wr.bytes, ring_bytes - begin);
   const u8* const ring = reinterpret_cast<const u8*>(layout_.send);
-  for (u32 i = 0; i < wr.bytes; ++i) payload[i] = ring[(begin + i) % (parts * sizeof(Word16))];
+  std::memcpy(payload.data(), ring + begin, before_end);
+  std::memcpy(payload.data() + before_end, ring, wr.bytes - before_end);
   const roce::Sge inlined{.address = reinterpret_cast<u64>(payload.data()), .length = wr.bytes, .key = 0};
   return queue_.post(request, {&inlined, 1}) == 0;
 }

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 
+#include "rdma/roce/big_endian.hpp"
 #include "rdma/roce/wire.hpp"
 
 namespace doorbell::roce {
@@ -20,33 +21,23 @@ constexpr std::size_t kLinkHeader = 8;  // ones in place of InfiniBand's link he
 // Bytes of IPv4's header behind its identification.
 constexpr std::size_t kBehindIdentification = 14;
 
-void put16(u8* out, u32 v) {
-  out[0] = static_cast<u8>(v >> 8);
-  out[1] = static_cast<u8>(v);
-}
-
-void put32(u8* out, u32 v) {
-  put16(out, v >> 16);
-  put16(out + 2, v & 0xFFFF);
-}
-
 /// The headers with zeros in place of both checksums.
 void put_headers(const Route& route, std::size_t bytes, u16 identification, u8* out) {
   const u32 length = static_cast<u32>(bytes + kOuterHeaders);
   out[0] = 0x45;
   out[1] = 0;
-  put16(out + 2, length);
-  put16(out + 4, identification);
-  put16(out + 6, 0x4000);  // do not fragment
+  store<2>(out + 2, length);
+  store<2>(out + 4, identification);
+  store<2>(out + 6, 0x4000);  // do not fragment
   out[8] = 64;
   out[9] = 17;  // UDP
-  put16(out + 10, 0);
-  put32(out + 12, route.source.address);
-  put32(out + 16, route.destination.address);
-  put16(out + 20, route.source.port);
-  put16(out + 22, route.destination.port);
-  put16(out + 24, length - 20);
-  put16(out + 26, 0);
+  store<2>(out + 10, 0);
+  store<4>(out + 12, route.source.address);
+  store<4>(out + 16, route.destination.address);
+  store<2>(out + 20, route.source.port);
+  store<2>(out + 22, route.destination.port);
+  store<2>(out + 24, length - 20);
+  store<2>(out + 26, 0);
 }
 
 // Polynomials modulo that of CRC-32, bit 31 for x^0.
@@ -83,8 +74,8 @@ u32 icrc(const Route& route, std::span<const u8> bytes, u16 identification) {
   put_headers(route, bytes.size() + kIcrcBytes, identification, ip);
   // Fields that change on the way count as ones: TOS, TTL, both checksums, and BTH's FECN and BECN.
   ip[1] = ip[8] = 0xFF;
-  put16(ip + 10, 0xFFFF);
-  put16(ip + 26, 0xFFFF);
+  store<2>(ip + 10, 0xFFFF);
+  store<2>(ip + 26, 0xFFFF);
   u8* const bth = ip + kOuterHeaders;
   std::memcpy(bth, bytes.data(), kBth);
   bth[4] = 0xFF;
@@ -110,7 +101,7 @@ void write_outer_headers(const Route& route, std::size_t bytes, u16 identificati
   u32 sum = 0;
   for (std::size_t i = 0; i < 20; i += 2) sum += static_cast<u32>(out[i] << 8 | out[i + 1]);
   while (sum > 0xFFFF) sum = (sum & 0xFFFF) + (sum >> 16);
-  put16(out + 10, ~sum & 0xFFFF);
+  store<2>(out + 10, ~sum & 0xFFFF);
 }
 
 }  // namespace doorbell::roce

@@ -13,10 +13,7 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "rdma/roce/carrier.hpp"
 #include "rdma/roce/requests.hpp"

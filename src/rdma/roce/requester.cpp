@@ -172,6 +172,14 @@ Requester::Step Requester::send_message_packet(SendSlot& slot) {
   return Step::sent;
 }
 
+/// Of a READ or an atomic, whose answer takes `packets` numbers.
+void Requester::question_sent(SendSlot& slot, u32 packets) {
+  since_asked_ = 0;
+  if (!slot.counted) ++reads_;
+  slot.counted = true;
+  packet_sent(slot, packets, 0);
+}
+
 Requester::Step Requester::send_read(SendSlot& slot) {
   if (!slot.counted && reads_ >= c_.attributes.reads_as_requester) return Step::wait;
   const u32 room = room_in_window();
@@ -194,10 +202,7 @@ Requester::Step Requester::send_read(SendSlot& slot) {
   Packet packet;
   if (!packet.begin(*c_.path, h, 0)) return Step::full;
   packet.end(*c_.path, c_.counters);
-  since_asked_ = 0;
-  if (!slot.counted) ++reads_;
-  slot.counted = true;
-  packet_sent(slot, packets, 0);
+  question_sent(slot, packets);
   return Step::sent;
 }
 
@@ -215,10 +220,7 @@ Requester::Step Requester::send_atomic(SendSlot& slot) {
   Packet packet;
   if (!packet.begin(*c_.path, h, 0)) return Step::full;
   packet.end(*c_.path, c_.counters);
-  since_asked_ = 0;
-  if (!slot.counted) ++reads_;
-  slot.counted = true;
-  packet_sent(slot, 1, 0);
+  question_sent(slot, 1);
   return Step::sent;
 }
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <concepts>
 
+#include "rdma/roce/big_endian.hpp"
+
 namespace doorbell::roce {
 namespace {
 
@@ -62,19 +64,8 @@ constexpr std::array<u16, kOperations> kTable = {
     (kOnly | kInvalidate) & ~kUc,                    //
 };
 
-// Big-endian numbers of `Bytes` bytes.
-template <std::size_t Bytes>
-void store(u8* to, u64 value) {
-  for (std::size_t i = 0; i < Bytes; ++i) to[i] = static_cast<u8>(value >> (8 * (Bytes - 1 - i)));
-}
-template <std::size_t Bytes>
-u64 load(const u8* from) {
-  u64 value = 0;
-  for (std::size_t i = 0; i < Bytes; ++i) value = value << 8 | from[i];
-  return value;
-}
 template <std::size_t Bytes, std::unsigned_integral To>
-void load(const u8* from, To& into) {
+void read(const u8* from, To& into) {
   into = static_cast<To>(load<Bytes>(from));
 }
 
@@ -185,47 +176,47 @@ std::optional<DecodeError> decode(std::span<const u8> bytes, Decoded& into) {
   const std::size_t padded = bytes.size() - headers;
   if (padded % 4 != 0 || h.pad > padded || (!shape.payload && padded != 0)) return DecodeError::bad_padding;
   into.payload = bytes.subspan(headers, padded - h.pad);
-  load<2>(copy + 2, h.partition);
+  read<2>(copy + 2, h.partition);
   h.becn = (copy[4] & 0x40) != 0;
-  load<3>(copy + 5, h.queue_pair);
+  read<3>(copy + 5, h.queue_pair);
   h.wants_ack = (copy[8] & 0x80) != 0;
-  load<3>(copy + 9, h.psn);
+  read<3>(copy + 9, h.psn);
   const u8* at = copy + kBthBytes;
   if (shape.deth) {
-    load<4>(at, h.queue_key);
-    load<3>(at + 5, h.source_queue_pair);
+    read<4>(at, h.queue_key);
+    read<3>(at + 5, h.source_queue_pair);
     at += 8;
   }
   if (shape.reth || shape.atomic) {
-    load<8>(at, h.range.address);
-    load<4>(at + 8, h.range.key);
+    read<8>(at, h.range.address);
+    read<4>(at + 8, h.range.key);
     at += 12;
     h.range.length = 0;
   }
   if (shape.reth) {
-    load<4>(at, h.range.length);
+    read<4>(at, h.range.length);
     at += 4;
   }
   if (shape.atomic) {
-    load<8>(at, h.swap_or_add);
-    load<8>(at + 8, h.compare);
+    read<8>(at, h.swap_or_add);
+    read<8>(at + 8, h.compare);
     at += 16;
   }
   if (shape.aeth) {
     h.ack.kind = static_cast<Acknowledge::Kind>(at[0] >> 5 & 3);
     h.ack.value = at[0] & 0x1F;
-    load<3>(at + 1, h.ack.msn);
+    read<3>(at + 1, h.ack.msn);
     at += 4;
   }
   if (shape.atomic_ack) {
-    load<8>(at, h.original);
+    read<8>(at, h.original);
     at += 8;
   }
   if (shape.immediate) {
     __builtin_memcpy(&h.immediate, at, 4);
     at += 4;
   }
-  if (shape.invalidate) load<4>(at, h.invalidate_key);
+  if (shape.invalidate) read<4>(at, h.invalidate_key);
   return std::nullopt;
 }
 
