@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +19,7 @@
 #include "report/file.hpp"
 #include "report/layout.hpp"
 #include "system/child.hpp"
-#include "system/sysfs.hpp"
+#include "system/temporary_folder.hpp"
 
 namespace doorbell::cli {
 
@@ -97,22 +96,15 @@ std::string make_page(const std::string& from, const std::string& page, const st
 }
 
 std::string make_page_of(const std::string& document, const std::string& page) {
-  // A file of its own, because another program makes the page.
-  std::error_code error;
-  const std::filesystem::path temporary = std::filesystem::temp_directory_path(error);
-  if (error) return fmt::format("the folder for temporary files: {}", error.message());
-  std::string folder = (temporary / "doorbell-page-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return fmt::format("{}: {}", folder, reason(errno));
-  std::string why;
   try {
-    const std::string file = folder + "/result.json";
+    // A file of its own, because another program makes the page.
+    const TemporaryFolder folder("page");
+    const std::string file = folder.file("result.json");
     report::write_file(file, document);
-    why = make_page(file, page);
+    return make_page(file, page);
   } catch (const Error& e) {
-    why = e.what();
+    return e.what();
   }
-  std::filesystem::remove_all(folder, error);
-  return why;
 }
 
 }  // namespace doorbell::cli

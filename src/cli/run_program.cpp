@@ -88,6 +88,11 @@ const std::vector<std::string>& program_words(const Context& context) {
   return *context.rest;
 }
 
+std::string in_front_of(const char* variable, const std::string& text) {
+  const char* const had = std::getenv(variable);
+  return had != nullptr && *had != '\0' ? text + ":" + had : text;
+}
+
 void become_program(const std::vector<std::string>& words) {
   std::vector<char*> argv;
   for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));

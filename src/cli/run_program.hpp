@@ -23,6 +23,9 @@ namespace doorbell::cli {
 /// The words behind the "--". Throws Error if there are none.
 [[nodiscard]] const std::vector<std::string>& program_words(const Context& context);
 
+/// `text` before what an environment variable that lists paths has now.
+[[nodiscard]] std::string in_front_of(const char* variable, const std::string& text);
+
 /// Makes this process the program, so that its signals and its exit code are its own. Comes back by an Error
 /// alone.
 [[noreturn]] void become_program(const std::vector<std::string>& words);

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "cli/commands.hpp"
+#include "cli/completion/words.hpp"
 #include "cli/offers.hpp"
 #include "cli/output.hpp"
 #include "cli/report_page.hpp"
@@ -49,9 +50,7 @@ std::string shell_word(const std::string& word) {
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                          "-_=+./:,@%") == std::string::npos;
   if (plain) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
+  return shell_quoted(word);
 }
 
 int list(const PreparedSweep& s) {

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -15,15 +14,17 @@
 
 #include "cli/run_options.hpp"
 #include "cli/run_program.hpp"
+#include "cli/shipped.hpp"
 #include "cli/texts.hpp"
 #include "cxi/cli/parts.hpp"
 #include "cxi/dropin/server.hpp"
 #include "cxi/model/spec.hpp"
 #include "cxi/settings.hpp"
 #include "model/use.hpp"
+#include "report/file.hpp"
 #include "service/local_socket.hpp"
 #include "system/clock.hpp"
-#include "system/sysfs.hpp"
+#include "system/temporary_folder.hpp"
 
 namespace doorbell::cli {
 
@@ -34,37 +35,6 @@ namespace fs = std::filesystem;
 constexpr const char* kLibrary = "libcxi.so.1";
 constexpr u64 kLingerNs = 10'000'000'000;
 constexpr int kLookMs = 50;
-
-/// Of the build tree, or where it is installed.
-fs::path library_folder() {
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const fs::path& at :
-       {program / "../lib/cxi", program / ".." / DOORBELL_CXI_FOLDER, program / "../lib/doorbell/cxi"})
-    if (fs::exists(at / kLibrary, ignored)) return fs::canonical(at, ignored);
-  throw Error(kLibrary, "doorbell's own is not beside this program",
-              "looked in " + (program / ".." / DOORBELL_CXI_FOLDER).string(), ExitCode::absent);
-}
-
-/// A folder of this run only, which is removed with it.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "doorbell-cxi-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw Error("a folder for the socket", reason(errno), name);
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 cxi::ModelConfig config_of(const Options& o) {
   const std::string& spec = o.text(cxi::setting::device.option());
@@ -98,29 +68,23 @@ std::unique_ptr<cxi::dropin::Server> serve(const cxi::ModelConfig& config, const
 
 /// The program's own: it finds the library, and the library the server.
 void set_environment(const std::string& folder, const std::string& socket) {
-  const char* const had = std::getenv("LD_LIBRARY_PATH");
-  ::setenv("LD_LIBRARY_PATH", (had != nullptr && *had != '\0' ? folder + ":" + had : folder).c_str(), 1);
+  ::setenv("LD_LIBRARY_PATH", in_front_of("LD_LIBRARY_PATH", folder).c_str(), 1);
   ::setenv(cxi::dropin::kServerVariable, fs::absolute(socket).c_str(), 1);
 }
 
 void report(const Options& o, cxi::dropin::Server& server) {
   const std::string text = server.counts().dump();
   if (o.flag("report")) fmt::print(stderr, "doorbell run cxi: {}\n", text);
-  if (!o.has("report-file")) return;
-  std::FILE* const file = std::fopen(o.text("report-file").c_str(), "we");
-  if (file == nullptr) throw Error("--report-file " + o.text("report-file"), reason(errno));
-  const bool written = std::fprintf(file, "%s\n", text.c_str()) > 0;
-  if (std::fclose(file) != 0 || !written)
-    throw Error("--report-file " + o.text("report-file"), "cannot be written");
+  if (o.has("report-file")) report::write_file(o.text("report-file"), text + "\n");
 }
 
-int run(const Options& o, Context& context) {
+int run_on_cassini(const Options& o, Context& context) {
   const cxi::ModelConfig config = config_of(o);
   const std::vector<std::string>& words = program_words(context);
-  const std::string library = library_folder().string();
-  std::optional<Folder> folder;
+  const std::string library = shipped_libraries("cxi", kLibrary).string();
+  std::optional<TemporaryFolder> folder;
   std::string socket = o.has("socket") ? o.text("socket") : "";
-  if (socket.empty()) socket = (folder.emplace().path() / "cassini").string();
+  if (socket.empty()) socket = folder.emplace("cxi").file("cassini");
   std::optional<ProgramRun> program(std::in_place, words, [&] { set_environment(library, socket); });
   const auto server = serve(config, socket);
   program->begin();
@@ -186,7 +150,7 @@ Command run_cxi_command() {
                  .text = "Does it notice damage? The report counts what was done to it.",
                  .needs = Needs::program}};
   c.check = [](const Options& o) { (void)config_of(o); };
-  c.run = run;
+  c.run = run_on_cassini;
   return c;
 }
 

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "nvme/identity.hpp"
+#include "system/sealed_memory.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::nvme {
@@ -34,11 +35,9 @@ ModelFunction::ModelFunction(const ModelConfig& config, const std::string& name,
                             config.stride),
                 "use fewer queues or a smaller stride");
   if (share_doorbells) {
-    doorbells_ = Descriptor(memfd_create("doorbells", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    // A client has this file too, and must not cut it short under the device.
-    if (doorbells_.get() < 0 || ftruncate(doorbells_.get(), reg::doorbells + kDoorbellBytes) != 0 ||
-        fcntl(doorbells_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-      throw Error(name, fmt::format("memory for doorbells: {}", reason(errno)));
+    // A client has this file too.
+    doorbells_ = sealed_memory("doorbells", reg::doorbells + kDoorbellBytes);
+    if (doorbells_.get() < 0) throw Error(name, fmt::format("memory for doorbells: {}", reason(errno)));
   }
   model_.emplace(
       config, name, nullptr,

@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "service/spare_memory.hpp"
 #include "system/private_view.hpp"
 #include "system/sysfs.hpp"
+#include "system/temporary_folder.hpp"
 
 namespace doorbell::cli {
 
@@ -32,21 +32,6 @@ namespace fs = std::filesystem;
 /// Where AMD's programs look for the emulation, and the driver's files.
 constexpr const char* kEmulation = "slash_sysemu";
 constexpr std::array kFiles = {qdma::slash::kQdmaFile, qdma::slash::kControlFile, qdma::slash::kHotplugFile};
-
-/// A folder of this run's own.
-class OwnFolder {
- public:
-  OwnFolder() : path_((fs::temp_directory_path() / "doorbell-slash-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) throw Error(path_, reason(errno));
-  }
-  ~OwnFolder() { rmdir(path_.c_str()); }
-  OwnFolder(const OwnFolder&) = delete;
-  OwnFolder& operator=(const OwnFolder&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 void check_run_card(const Options& options) {
   check_served_card(options);
@@ -82,10 +67,10 @@ std::vector<FolderView> views_of(const std::string& folder) {
 int run_on_card(const Options& options, Context& context) {
   check_run_card(options);
   const std::vector<std::string>& words = program_words(context);
-  std::optional<OwnFolder> own;
+  std::optional<TemporaryFolder> own;
   std::string folder;
   if (options.has("slash-dir")) folder = served_folder(options.text("slash-dir"));
-  else folder = own.emplace().path();
+  else folder = own.emplace("slash").path();
   std::unique_ptr<qdma::CardServer> server;
   const std::vector<FolderView> views = views_of(folder);
   ProgramRun program(words, [&] { enter_private_view(views); });

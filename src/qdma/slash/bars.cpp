@@ -10,6 +10,7 @@
 
 #include <cerrno>
 
+#include "system/sealed_memory.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::qdma::slash {
@@ -17,10 +18,8 @@ namespace doorbell::qdma::slash {
 Bars::Bars() {
   for (u32 bar = 0; bar < kCount; ++bar) {
     if (kBytes[bar] == 0) continue;
-    Descriptor file(memfd_create(fmt::format("slash_bar{}", bar).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    // A client that could shorten it would end the others by SIGBUS.
-    if (file.get() < 0 || ftruncate(file.get(), static_cast<off_t>(kBytes[bar])) != 0 ||
-        fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    Descriptor file = sealed_memory(fmt::format("slash_bar{}", bar).c_str(), kBytes[bar]);
+    if (file.get() < 0)
       throw Error("software card", fmt::format("memory for BAR {}: {}", bar, reason(errno)));
     files_[bar] = std::move(file);
   }

@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "cli/completion/words.hpp"
 #include "cli/run_program.hpp"
+#include "cli/shipped.hpp"
 #include "rdma/cli/parts.hpp"
 #include "rdma/dropin/settings.hpp"
 
@@ -22,30 +24,12 @@ namespace fs = std::filesystem;
 constexpr const char* kLibrary = "libibverbs.so.1";
 constexpr const char* kPreload = "libdoorbell-verbs-preload.so";
 
-/// Of the build tree, or where it is installed.
-fs::path verbs_folder() {
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const fs::path& at :
-       {program / "../lib/verbs", program / ".." / DOORBELL_VERBS_FOLDER, program / "../lib/doorbell/verbs"})
-    if (fs::exists(at / kLibrary, ignored)) return fs::canonical(at, ignored);
-  throw Error(kLibrary, "doorbell's own is not beside this program",
-              "it is built for x86-64; looked in " + (program / ".." / DOORBELL_VERBS_FOLDER).string(),
-              ExitCode::absent);
-}
-
-/// In front of what the variable has.
-void prepend(std::vector<Assignment>& all, const char* variable, const std::string& text, char between) {
-  const char* had = std::getenv(variable);
-  all.push_back({variable, had != nullptr && *had != '\0' ? text + between + had : text});
-}
-
 /// The program may change its folder.
 std::string absolute(const std::string& file) {
   return fs::absolute(file).lexically_normal().string();
 }
 
-void check(const Options& o) {
+void check_run_rdma(const Options& o) {
   in_addr ignored{};
   const std::string& address = o.text("address");
   if (address != "auto" && ::inet_pton(AF_INET, address.c_str(), &ignored) != 1)
@@ -56,10 +40,13 @@ void check(const Options& o) {
 
 std::vector<Assignment> environment(const Options& o) {
   std::vector<Assignment> all;
-  const fs::path folder = verbs_folder();
+  const fs::path folder = shipped_libraries("verbs", kLibrary, "it is built for x86-64; ");
   const bool mlx5 = o.text("rings") == "mlx5";
-  prepend(all, "LD_LIBRARY_PATH", (mlx5 ? (folder / "mlx5").string() + ':' : "") + folder.string(), ':');
-  prepend(all, "LD_PRELOAD", (folder / kPreload).string(), ':');
+  const auto prepend = [&all](const char* variable, const std::string& text) {
+    all.push_back({variable, in_front_of(variable, text)});
+  };
+  prepend("LD_LIBRARY_PATH", (mlx5 ? (folder / "mlx5").string() + ':' : "") + folder.string());
+  prepend("LD_PRELOAD", (folder / kPreload).string());
   all.push_back({dropin::kDevicesVariable, std::to_string(o.integer("devices"))});
   all.push_back({dropin::kAddressVariable, o.text("address")});
   all.push_back({dropin::kPortVariable, std::to_string(o.integer("port"))});
@@ -77,18 +64,11 @@ std::vector<Assignment> environment(const Options& o) {
   return all;
 }
 
-/// A word that a shell takes as it is.
-std::string shell_word(const std::string& text) {
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
-
-int run(const Options& o, Context& context) {
-  check(o);
+int run_on_nics(const Options& o, Context& context) {
+  check_run_rdma(o);
   const std::vector<Assignment> variables = environment(o);
   if (o.flag("print-environment")) {
-    for (const Assignment& one : variables) fmt::print("export {}={}\n", one.option, shell_word(one.value));
+    for (const Assignment& one : variables) fmt::print("export {}={}\n", one.option, shell_quoted(one.value));
     return 0;
   }
   const std::vector<std::string>& words = program_words(context);
@@ -197,8 +177,8 @@ Command run_command() {
       {.command = "eval \"$(doorbell run rdma --print-environment)\"",
        .text = "For all programs that this shell starts.",
        .needs = Needs::program}};
-  c.check = check;
-  c.run = run;
+  c.check = check_run_rdma;
+  c.run = run_on_nics;
   return c;
 }
 

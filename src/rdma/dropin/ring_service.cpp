@@ -3,7 +3,7 @@
 
 #include "rdma/dropin/ring_service.hpp"
 
-#include <csignal>
+#include "system/signals_blocked.hpp"
 
 namespace doorbell::dropin {
 
@@ -29,12 +29,8 @@ RingService::~RingService() {
 
 void RingService::start() {
   if (thread_.joinable()) return;
-  // The program's signals are for its own threads.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_BLOCK, &all, &before);
+  const SignalsBlocked blocked;
   thread_ = std::thread([this] { serve(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void RingService::serve() {

@@ -11,6 +11,8 @@
 #include <bit>
 #include <utility>
 
+#include "system/sealed_memory.hpp"
+
 namespace doorbell::roce {
 
 RingMemory::~RingMemory() {
@@ -35,10 +37,8 @@ bool RingMemory::map(int file, u64 bytes) {
 }
 
 bool RingMemory::make(u64 bytes, Descriptor& file) {
-  file = Descriptor(memfd_create("doorbell-roce-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  return file.get() >= 0 && ftruncate(file.get(), static_cast<off_t>(kHeader + bytes)) == 0 &&
-         fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
-         map(file.get(), bytes);
+  file = sealed_memory("doorbell-roce-ring", kHeader + bytes);
+  return file.get() >= 0 && map(file.get(), bytes);
 }
 
 bool RingMemory::adopt(const Descriptor& file, u64 bytes) {

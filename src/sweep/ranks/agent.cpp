@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-#include <csignal>
 #include <doorbell/error.hpp>
 #include <filesystem>
 #include <fmt/format.h>
@@ -15,7 +14,7 @@
 #include "exchange/fields.hpp"
 #include "sweep/process.hpp"
 #include "system/clock.hpp"
-#include "system/sysfs.hpp"
+#include "system/temporary_folder.hpp"
 
 namespace doorbell::sweep {
 
@@ -29,26 +28,6 @@ constexpr std::size_t kMaxArguments = 1000;
 constexpr std::size_t kMaxArgument = 4096;
 // An escaped byte takes up to six, and a message has a limit.
 constexpr std::size_t kPart = exchange::Exchange::kMaxMessageBytes / 8;
-
-/// A folder below the temporary one that only this user can enter; removed at the end.
-class Workplace {
- public:
-  Workplace() {
-    std::error_code ignored;
-    path_ = (std::filesystem::temp_directory_path(ignored) / "doorbell-rank-XXXXXX").string();
-    if (::mkdtemp(path_.data()) == nullptr) throw Error(path_, reason(errno), "TMPDIR names another folder");
-  }
-  ~Workplace() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Workplace(const Workplace&) = delete;
-  Workplace& operator=(const Workplace&) = delete;
-  [[nodiscard]] std::string file() const { return path_ + "/result.json"; }
-
- private:
-  std::string path_;
-};
 
 std::vector<std::string> words_of(const Json& message) {
   std::vector<std::string> words;
@@ -137,10 +116,10 @@ class Agent {
   }
 
   void connect(const std::vector<std::string>& words, double limit_s) {
-    const Workplace place;
+    const TemporaryFolder place("rank");
     Outcome o;
     try {
-      o = run_process(words, place.file(), limit_s, kProgram,
+      o = run_process(words, place.file("result.json"), limit_s, kProgram,
                       {.stop = [&] { return stop_->requested() || told_to_stop(); }, .tick = {}});
     } catch (const Error& e) {
       o.exit_code = static_cast<int>(ExitCode::usage);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "cxi/dropin/library/sharing.hpp"
+#include "system/sealed_memory.hpp"
+#include "system/signals_blocked.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -12,7 +14,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 
@@ -60,9 +61,7 @@ std::vector<Range> ranges_of_this_process() {
 /// Replaces the private pages [begin, begin + bytes) by those of `file`. Nothing between the copy and the new
 /// mapping stores to memory, and no signal handler runs.
 int replace(u64 begin, u64 bytes, int file) {
-  sigset_t all, before;
-  sigfillset(&all);
-  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   auto* const at = reinterpret_cast<u8*>(begin);
   int error = 0;
   for (u64 done = 0; done < bytes && error == 0;) {
@@ -73,20 +72,14 @@ int replace(u64 begin, u64 bytes, int file) {
   }
   if (error == 0 && ::mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED)
     error = errno;
-  (void)pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return -error;
 }
 
 }  // namespace
 
 Descriptor sealed_file(u64 bytes, int& error) {
-  Descriptor file(::memfd_create("doorbell-cxi", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  error = 0;
-  if (file.get() < 0 || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
-      ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    error = -errno;
-    return {};
-  }
+  Descriptor file = sealed_memory("doorbell-cxi", bytes);
+  error = file.get() < 0 ? -errno : 0;
   return file;
 }
 

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "rdma/dropin/hand_out.h"
+#include "system/signals_blocked.hpp"
 
 namespace doorbell::cm {
 
@@ -167,16 +168,12 @@ int Manager::start(Port& port) {
     port.queue = queue;
   }
   if (!running_thread_) {
-    // Signals are for the program's threads.
-    sigset_t all, before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const SignalsBlocked blocked;
     try {
       std::thread([this] { run(); }).detach();
       running_thread_ = true;
     } catch (const std::exception&) {
     }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (!running_thread_) return EAGAIN;
   }
   wake();
