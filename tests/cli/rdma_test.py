@@ -409,11 +409,12 @@ class Faults(WithFolder):
         injected = cell["model"]["injected"]["misplace"]
         self.assertGreater(injected, 0)
         # Missing where it belongs, unless another stray lies there; misplaced where it lies, unless that buffer's
-        # own data came later.
-        self.assertGreater(cell["verify"]["missing"], 0)
-        self.assertGreaterEqual(cell["verify"]["missing"] + cell["verify"]["misplaced"], injected)
-        self.assertLessEqual(cell["verify"]["missing"], injected)
-        self.assertEqual(cell["verify"]["corrupt"], 0)
+        # own data came later. A buffer that a stray changes while it is read is neither whole nor a stranger's.
+        found = cell["verify"]
+        self.assertGreater(found["missing"], 0)
+        self.assertGreaterEqual(found["missing"] + found["misplaced"] + found["corrupt"], injected)
+        self.assertLessEqual(found["missing"], injected)
+        self.assertLess(found["corrupt"], found["missing"])
 
     def test_reads_and_sends_too(self):
         for op in ("read", "send", "write-imm"):

@@ -16,6 +16,7 @@ import unittest
 DOORBELL = os.environ.get("DOORBELL", "build/bin/doorbell")
 PEER = os.environ.get("CM_PEER", "build/bin/cm_peer")
 LONGEST_S = 100
+FAULTS = ("--fault", "drop=0.03,duplicate=0.03,reorder=0.03,corrupt=0.02")
 PORT_SPACES = {"tcp": 262, "udp": 273}
 
 
@@ -45,14 +46,14 @@ class Programs(unittest.TestCase):
             if process.poll() is None:
                 process.kill()
             process.wait()
-            for pipe in (process.stdout, process.stderr):
+            for pipe in (process.stdin, process.stdout):
                 if pipe:
                     pipe.close()
 
     def start(self, words, options=()):
         error = open(self.folder / f"{len(self.running)}.err", "w+", encoding="utf-8")
         self.addCleanup(error.close)
-        process = subprocess.Popen(run_rdma(options, words), stdout=subprocess.PIPE, stderr=error, text=True)
+        process = subprocess.Popen(run_rdma(options, words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=error, text=True)
         process.errors = error
         self.running.append(process)
         return process
@@ -72,8 +73,8 @@ class Programs(unittest.TestCase):
         self.assertEqual(process.returncode, code, f"{process.args}: {output[-2000:]} {self.said(process)[-2000:]}")
         return output
 
-    def server(self, count, address="0.0.0.0", options=()):
-        server = self.start([PEER, "server", address, 0, count], options)
+    def server(self, count, address="0.0.0.0", options=(), mode="server"):
+        server = self.start([PEER, mode, address, 0, count], options)
         return server, self.line(server, "listening").split()[1]
 
     def within(self, happened, what, process=None):
@@ -85,13 +86,15 @@ class Programs(unittest.TestCase):
             time.sleep(0.01)
 
 
-class OwnProgram(Programs):
+class Exchanges(Programs):
     def exchange(self, count, address="127.0.0.1", options=()):
         server, port = self.server(count, options=options)
         client = self.start([PEER, "client", address, port, count], options)
         self.ends(client)
         self.ends(server)
 
+
+class OwnProgram(Exchanges):
     def test_one_connection(self):
         self.exchange(1)
 
@@ -105,9 +108,7 @@ class OwnProgram(Programs):
         self.exchange(2, options=["--mtu", "256"])
 
     def test_under_faults_of_the_wire(self):
-        for seed in ("1", "2", "3"):
-            with self.subTest(seed=seed):
-                self.exchange(4, options=["--fault", "drop=0.03,duplicate=0.03,reorder=0.03,corrupt=0.02", "--seed", seed])
+        self.exchange(1, options=[*FAULTS, "--seed", "1"])
 
     def test_ends_of_different_mtu_meet_at_the_smaller(self):
         server, port = self.server(1, options=["--mtu", "1024"])
@@ -125,6 +126,26 @@ class OwnProgram(Programs):
         second = self.start([PEER, "server", "0.0.0.0", port, 1])
         self.ends(second, 1)
         self.assertIn("errno 98", self.said(second))
+
+    def closed(self):
+        """A server whose port has just lost its listener."""
+        server, port = self.server(3, mode="reopen")
+        self.line(server, "closed")
+        return server, port
+
+    def test_calls_wait_for_a_server_that_listens_again(self):
+        server, port = self.closed()
+        client = self.start([PEER, "client", "127.0.0.1", port, 3])
+        # perftest sleeps for a second; a client sends its request again after 1.75 s.
+        time.sleep(2.2)
+        server.stdin.write("\n")
+        server.stdin.flush()
+        self.ends(client)
+        self.ends(server)
+
+    def test_server_that_does_not_listen_again(self):
+        _, port = self.closed()
+        self.assertIn("RDMA_CM_EVENT_REJECTED 8", self.ends(self.start([PEER, "call", "127.0.0.1", port])))
 
     def test_rejection_has_its_reason_and_data(self):
         server, port = self.server(1)
@@ -182,6 +203,15 @@ class OwnProgram(Programs):
             self.assertIn(kind, kinds)
         bad = subprocess.run(["tshark", "-r", trace, "-Y", "infiniband.mad && _ws.malformed"], capture_output=True, text=True, check=True, timeout=LONGEST_S)
         self.assertEqual(bad.stdout, "")
+
+
+class Lossy(Exchanges):
+    """Each lost tail of a message costs its timer, half a second."""
+
+    def test_many_connections(self):
+        for seed in ("1", "2", "3"):
+            with self.subTest(seed=seed):
+                self.exchange(4, options=[*FAULTS, "--seed", seed])
 
 
 class Unmodified(Programs):

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "rdma/dropin/cm/manager.hpp"
 
@@ -57,6 +58,12 @@ void Manager::arrived(Port& port, u32 source, const Message& m) {
     connection->arrived(m, now());
     return;
   }
+  // Its sender waits no longer.
+  if (m.kind == Kind::reject)
+    for (Past& past : past_)
+      std::erase_if(past.calls, [&](const Call& call) {
+        return call.source == source && call.request.local_id == m.local_id;
+      });
   Message answer;
   answer.transaction = m.transaction;
   answer.local_id = m.remote_id;
@@ -91,16 +98,54 @@ void Manager::refuse_request(Port& port, u32 source, const Message& m, u16 reaso
   post(port, source, answer);
 }
 
+void Manager::keep_request(Past& past, Port& port, u32 source, const Message& m) {
+  constexpr std::size_t kMost = 1024;
+  const auto same = [&](const Call& call) {
+    return call.source == source && call.request.kind == m.kind && call.request.transaction == m.transaction;
+  };
+  if (std::ranges::none_of(past.calls, same)) {
+    if (past.calls.size() == kMost) return;
+    past.calls.push_back({&port, source, m});
+  }
+  if (m.kind != Kind::request) return;  // SIDR_REQ has no such answer; its sender sends it again
+  Message patience;
+  patience.kind = Kind::patience;
+  patience.transaction = m.transaction;
+  patience.remote_id = m.local_id;
+  patience.about = About::request;
+  patience.service_timeout = Connection::kServiceTimeout;
+  post(port, source, patience);
+}
+
+void Manager::answer_kept(const Id& listener) {
+  for (Past& past : past_) {
+    if (past.port_space != static_cast<u32>(listener.base.ps) || past.port != listener.source_port) continue;
+    // One for another device than the listener's is kept again.
+    for (const Call& call : std::exchange(past.calls, {})) arrived(*call.port, call.source, call.request);
+  }
+}
+
+void Manager::end_past(u64 time) {
+  for (const Past& past : past_) {
+    if (past.until > time) continue;
+    for (const Call& call : past.calls)
+      refuse_request(*call.port, call.source, call.request, kInvalidServiceId, kNoService, 0);
+  }
+  std::erase_if(past_, [time](const Past& past) { return past.until <= time; });
+}
+
 void Manager::requested(Port& port, u32 source, const Message& m) {
   const auto header = address_header(m.private_data);
   const auto at = std::ranges::find_if(listeners_, [&](const Id* id) {
     return service_of(static_cast<u32>(id->base.ps), id->source_port) == m.service &&
            (id->any || id->port == &port) && id->datagram() == (m.kind == Kind::datagram_request);
   });
-  if (header && at == listeners_.end() && std::ranges::any_of(past_, [&m](const Past& past) {
-        return service_of(past.port_space, past.port) == m.service;
-      }))
+  const auto past = std::ranges::find_if(
+      past_, [&m](const Past& one) { return service_of(one.port_space, one.port) == m.service; });
+  if (header && at == listeners_.end() && past != past_.end()) {
+    keep_request(*past, port, source, m);
     return;
+  }
   if (!header || at == listeners_.end() || m.transport > Transport::uc) {
     refuse_request(port, source, m, header && m.transport > Transport::uc ? kUnsupported : kInvalidServiceId,
                    kNoService, 0);

@@ -229,7 +229,7 @@ void Manager::run() {
       ++it;
     }
     for (const Id* id : listeners_) add(id->claim.get(), {What::claim, nullptr, 0});
-    std::erase_if(past_, [time](const Past& past) { return past.until <= time; });
+    end_past(time);
     for (const Past& past : past_) add(past.claim.get(), {What::claim, nullptr, 0});
     timers = timers || !past_.empty();
     for (const Descriptor& watcher : watchers_) add(watcher.get(), {What::watcher, nullptr, 0});
@@ -381,14 +381,17 @@ int Manager::listen(Id& id, int backlog) {
       if (const int error = start(*port)) return error;
   if (id.claim) open_port(id.claim);
   listeners_.push_back(&id);
+  answer_kept(id);
   wake();
   return 0;
 }
 
 void Manager::stop_listening(Id& id) {
-  constexpr u64 kAfterwardsNs = 1'000'000'000;
+  // Less than Connection::kServiceTimeout, for which callers are asked.
+  constexpr u64 kAfterwardsNs = 5'000'000'000;
   if (std::erase(listeners_, &id) == 0) return;
-  past_.push_back({static_cast<u32>(id.base.ps), id.source_port, std::move(id.claim), now() + kAfterwardsNs});
+  past_.push_back(
+      {static_cast<u32>(id.base.ps), id.source_port, std::move(id.claim), now() + kAfterwardsNs, {}});
 }
 
 Descriptor Manager::claim(u32 port_space, u16 port) {

@@ -81,12 +81,17 @@ class Manager final : public Surroundings {
   void at_exit();
 
  private:
+  struct Past;
+
   Manager();
   static u64 clock_ns();
   void run();
   void receive(Port& port);
   void arrived(Port& port, u32 source, const Message& message);
   void requested(Port& port, u32 source, const Message& message);
+  void keep_request(Past& past, Port& port, u32 source, const Message& message);
+  void answer_kept(const Id& listener);
+  void end_past(u64 time);
   void refuse_request(Port& port, u32 source, const Message& message, u16 reason, u8 status, u8 mtu);
   void post(Port& port, u32 to, const Message& message);
   void watch(u32 peer);
@@ -106,13 +111,19 @@ class Manager final : public Surroundings {
   std::map<std::tuple<u32, u32, bool>, Connection*> called_;  ///< by peer, its ID, datagrams
   std::set<Id*> ids_;
   std::vector<Id*> listeners_;
-  /// Programs (perftest) end a listener and listen again at once: who calls in between is not refused, but
-  /// left to call again.
+  /// Programs (perftest) end a listener, sleep for a second, and listen again: who calls in between is asked
+  /// for patience, and refused only when nobody has listened for a while.
+  struct Call {
+    Port* port;
+    u32 source;
+    Message request;
+  };
   struct Past {
     u32 port_space;
     u16 port;
     Descriptor claim;
     u64 until;
+    std::vector<Call> calls;
   };
   std::vector<Past> past_;
   struct Search {
