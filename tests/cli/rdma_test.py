@@ -171,7 +171,8 @@ class Runs(WithFolder):
     def test_substeps(self):
         cell, = self.result("--size", "64", "--measure", "rate", "--substep-timing", *SMALL)["cells"]
         steps = cell["substeps_ns"]
-        for step in ("payload", "build", "sq_doorbell", "cq_poll", "total"):
+        # Payloads take time of this thread only where no other processor checks them.
+        for step in ("build", "sq_doorbell", "cq_poll", "total"):
             self.assertIsNotNone(steps[step], step)
         self.assertLessEqual(steps["build"] + steps["sq_doorbell"] + steps["cq_poll"], steps["total"])
 
