@@ -4,8 +4,9 @@
 
 """Runs unittest cases and writes what became of each as JUnit XML, which unittest alone cannot.
 
-Usage: run_unittest.py FILE-OR-FOLDER RESULTS.xml [NAME...]
-Of a folder, test_*.py are run. A NAME is Class or Class.test_case. Exit code: 0; 2 when a case failed or there is none;
+Usage: run_unittest.py [--short|--long] FILE-OR-FOLDER RESULTS.xml [NAME...]
+Of a folder, test_*.py are run. A NAME is Class or Class.test_case. --short leaves out, and --long takes alone, the cases
+that are marked @long: those that `make test` leaves to `make test-all`. Exit code: 0; 2 when a case failed or there is none;
 77 when every case was skipped.
 """
 
@@ -66,7 +67,21 @@ class Results(unittest.TextTestResult):
         self.keep(test, "failure", "succeeds, but is marked as an expected failure")
 
 
+def cases(suite):
+    """Each case of a suite of suites."""
+    for one in suite:
+        if isinstance(one, unittest.TestSuite):
+            yield from cases(one)
+        else:
+            yield one
+
+
+def is_long(case):
+    return getattr(getattr(case, case._testMethodName, None), "long", False)
+
+
 def main(arguments):
+    length = arguments.pop(0) if arguments[:1] in (["--short"], ["--long"]) else None
     if len(arguments) < 2:
         print(__doc__.strip(), file=sys.stderr)
         return 2
@@ -80,6 +95,8 @@ def main(arguments):
         sys.path.insert(0, str(what.parent))
         module = importlib.import_module(what.stem)
         tests = loader.loadTestsFromNames(names, module) if names else loader.loadTestsFromModule(module)
+    if length:
+        tests = unittest.TestSuite(one for one in cases(tests) if is_long(one) == (length == "--long"))
     results = unittest.TextTestRunner(verbosity=2, resultclass=Results).run(tests)
     ElementTree.ElementTree(results.suite).write(out, encoding="unicode")
     if not results.wasSuccessful() or (results.testsRun == 0 and not results.skipped):

@@ -13,7 +13,7 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 
 import harness
-from harness import DOORBELL, ROOT, TIMEOUTS, doorbell
+from harness import DOORBELL, ROOT, TIMEOUTS, doorbell, long
 
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -93,6 +93,7 @@ class Page(harness.WithFolder):
             self.assertEqual([COMMAND.match(line)[1].split()[1] for line in text.splitlines() if COMMAND.match(line)],
                              ["sweep", "compare"], job)
 
+    @long
     def test_the_jobs_fail_on_wrong_data(self):
         plan = self.folder / "ci" / "doorbell.yaml"
         text = plan.read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 
 import harness
-from harness import DOORBELL, TIMEOUTS, doorbell
+from harness import DOORBELL, TIMEOUTS, doorbell, long
 from sweeps import WithFolder, needs_jinja, page_of
 
 SHORT = ["--read-io", "30", "--write-io", "30", *TIMEOUTS]  # a run by count
@@ -162,6 +162,7 @@ class InTurns(WithFolder):
         bad = doorbell("nvme", "--write-io", "300", "--read-io", "300", *TIMEOUTS, "--versus=--fault corrupt=0.2")
         self.assertEqual(bad.returncode, 2, bad.stdout + bad.stderr)
 
+    @long
     def test_every_path_can_be_a_side(self):
         for command, other in (("rdma", "--size=4KiB"), ("cxi", "--size=4KiB"), ("qdma", "--size=64KiB"), ("net", "--payload=1000")):
             done = doorbell("compare", "--json", self.json, "--quiet", "--time-limit", "1m", "--threshold", "1000", "--", command,

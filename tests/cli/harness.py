@@ -23,6 +23,12 @@ def doorbell(*arguments, **more):
     return subprocess.run([DOORBELL, *map(str, arguments)], capture_output=True, text=True, timeout=120, **more)
 
 
+def long(case):
+    """Marks a case that takes long and tells little about a build: `make test` leaves it to `make test-all`."""
+    case.long = True
+    return case
+
+
 def wait_until(happened, what):
     """Until `happened()`, however long that takes on this machine; AssertionError after a minute without it."""
     until = time.monotonic() + 60

@@ -12,7 +12,7 @@ import subprocess
 import time
 import unittest
 
-from harness import DOORBELL, TIMEOUTS, WithFolder, doorbell
+from harness import DOORBELL, TIMEOUTS, WithFolder, doorbell, long
 
 
 class Net(WithFolder):
@@ -62,6 +62,7 @@ class Net(WithFolder):
             self.assertEqual(windows["checked"], 10)
             self.assertEqual(windows["failed"], 10 if wrong != "0" else 0)
 
+    @long
     def test_both_processes_stopped_for_longer_than_their_limits(self):
         """Packets that are late because no process ran count as late; nothing is lost, and no wait has timed out."""
         for stream in (["tcp"], ["udp", "--payload", "1000", "--target-gbps", "0.05"]):

@@ -12,7 +12,7 @@ import subprocess
 import unittest
 
 import harness
-from harness import DOORBELL, TIMEOUTS, doorbell
+from harness import DOORBELL, TIMEOUTS, doorbell, long
 
 
 def run(*arguments, **more):
@@ -41,6 +41,7 @@ class Runs(WithFolder):
         self.assertEqual(cell["initiator"]["kind"], "cpu")
         self.assertEqual(sum(n for _, n in cell["metrics"]["latency_ns"]["bins"]), 200000)
 
+    @long
     def test_queues_are_as_long_as_the_controller_takes(self):
         r = self.result("--controller", "model:entries=256", *TIMEOUTS)
         self.assertEqual(r["cells"][0]["cell"]["queue_length"], 256)
@@ -215,6 +216,7 @@ class MediaFile(WithFolder):
                                 *TIMEOUTS, code=2)["cells"]
             self.assertEqual(cell["verify"]["stale"], 200)
 
+    @long
     def test_what_was_lost_before_is_found_by_reading_alone(self):
         """Each pass has a sequence, which the mark notes: in order, at random, and where the last pass was cut short."""
         blocks = 8192
@@ -311,6 +313,7 @@ class MediaFile(WithFolder):
             after = self.media.stat()
             self.assertEqual((after.st_size, after.st_blocks), (4 << 20, before.st_blocks), spec)
 
+    @long
     def test_data_of_somebody_else_is_found_wherever_it_lies(self):
         """Zeros first, the precious bytes behind; and a run that would write where there is nothing."""
         blocks = 8192

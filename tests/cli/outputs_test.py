@@ -16,7 +16,7 @@ import sys
 import unittest
 
 import harness
-from harness import DOORBELL, TIMEOUTS, doorbell, wait_for_cpu, wait_for_work
+from harness import DOORBELL, TIMEOUTS, doorbell, long, wait_for_cpu, wait_for_work
 from sweeps import needs_jinja, without_jinja
 
 SOUND = ["nvme", "--write-io", "200", "--read-io", "200", *TIMEOUTS]
@@ -214,6 +214,7 @@ class Pipes(WithFolder):
             out, _ = reader.communicate(timeout=60)
         self.assertEqual(json.loads(out)["exit_code"], 0)
 
+    @long
     def test_one_without_a_reader(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
@@ -316,6 +317,7 @@ class Signals(WithFolder):
                 child.send_signal(which)
                 self.assertIn("INTERRUPTED", self.ended(child, 130))
 
+    @long
     def test_with_bad_data_it_is_that(self):
         child = self.start("nvme", "--infinite", "--write-io", "1000", "--read-io", "1000", "--fault", "corrupt=0.5")
         # Some of it must have been read: its own processor time says that it has got on.

@@ -15,7 +15,7 @@ import struct
 import subprocess
 import unittest
 
-from harness import DOORBELL, TIMEOUTS, WithFolder, doorbell, end_of, wait_for_cpu, wait_for_work, wait_until
+from harness import DOORBELL, TIMEOUTS, WithFolder, doorbell, end_of, long, wait_for_cpu, wait_for_work, wait_until
 
 DOORBELLD = pathlib.Path(DOORBELL).with_name("doorbelld")
 PHASES = ["integrity", "read", "write", "duplex", "duplex", "duplex"]
@@ -355,6 +355,7 @@ class Daemon(Serving):
         self.assertIn("--largest: 1073741824 bytes of card memory are needed in one piece, and doorbelld gives 536870912 at most",
                       done.stderr)
 
+    @long
     def test_a_log_that_cannot_be_written_ends_nothing(self):
         for sink in ("/dev/full", "a pipe that nobody reads", "a pipe without a reader"):
             with self.subTest(sink=sink):
@@ -415,6 +416,7 @@ class Daemon(Serving):
         self.process = server
         self.assertEqual(self.end()[0], 0)
 
+    @long
     def test_a_validation_whose_daemon_is_killed_keeps_its_cells(self):
         self.serve()
         command = [DOORBELL, "qdma", "validate", "-d", self.device(), "-j", "1", "--buffer-size", "64Ki", "--hbm-only",

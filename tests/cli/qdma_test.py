@@ -11,7 +11,7 @@ import subprocess
 import time
 import unittest
 
-from harness import DOORBELL, TIMEOUTS, WithFolder, doorbell, end_of, wait_for_cpu
+from harness import DOORBELL, TIMEOUTS, WithFolder, doorbell, end_of, long, wait_for_cpu
 
 SMALL = ["--iterations", "50", "--size", "4KiB", *TIMEOUTS]
 # Its time passes only as bytes move, so that rates do not depend on this machine.
@@ -83,6 +83,7 @@ class Qdma(WithFolder):
             self.assertGreaterEqual(rate("--op", op, "--memory", "hbm") / one, 1.97)
             self.assertLessEqual(rate("--op", op, "--memory", "hbm", "--policy", "v80-compat") / one, 1.02)
 
+    @long
     def test_the_cards_clock_counts_what_overlaps_once(self):
         """Several descriptors, several in flight, several parts of a transfer: both channels' 2 GB/s, no more and no less."""
         for op in ("put", "get"):
@@ -208,6 +209,7 @@ class Qdma(WithFolder):
         cell = document["cells"][-1]
         self.assertEqual((cell["model"]["injected"]["removal"], cell["errors"]["removal"]), (1, 1))
 
+    @long
     def test_time_in_which_it_is_stopped_is_no_timeout(self):
         """Stopped for longer than --timeout; which transfer is under way then is chance."""
         work = (["--size", "4MiB", "--num-queues", "2", "--measure", "rate"],
@@ -288,6 +290,7 @@ class Validate(WithFolder):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("    2/2 OK\n    4 late\n", done.stdout)
 
+    @long
     def test_time_in_which_it_is_stopped_makes_nothing_late(self):
         """Stopped for longer than --late-after, again and again."""
         path = self.folder / "stopped.json"

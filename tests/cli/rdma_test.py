@@ -13,7 +13,7 @@ import time
 import unittest
 
 import harness
-from harness import DOORBELL, TIMEOUTS, doorbell
+from harness import DOORBELL, TIMEOUTS, doorbell, long
 
 SMALL = ["--iterations", "200", *TIMEOUTS]
 VENDORS = ("mlx5", "bnxt", "ionic", "ernic")
@@ -85,6 +85,7 @@ class Runs(WithFolder):
         self.assertEqual(sizes("4KiB,1:4,7"), [4096, 1, 2, 4, 7])
         self.assertEqual(sizes("33:33"), [33])
 
+    @long
     def test_every_operation_in_every_format(self):
         counters = {"write": "writes", "write-imm": "writes_with_immediate", "read": "reads", "send": "sends",
                     "send-imm": "sends_with_immediate", "fetch-add": "fetch_adds",

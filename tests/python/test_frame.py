@@ -106,6 +106,8 @@ class Example(unittest.TestCase):
         self.assertTrue(any("image/png" in o.get("data", {}) for o in outputs), "the picture")
         self.assertIn("(24, ", str(outputs[0]))
 
+    test_it_runs.long = True  # half a minute in a notebook's kernel; `make test` leaves it to `make test-all`
+
 
 if __name__ == "__main__":
     unittest.main()
