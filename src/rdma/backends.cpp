@@ -114,4 +114,17 @@ std::unique_ptr<Nic> open_nic(const NicRequest& r) {
        .use = {.gpu_memory = r.gpu_memory, .queues = r.queue_pairs, .initiator_threads = by_gpu ? 0u : 1u}});
 }
 
+std::vector<std::string> drop_in_devices() {
+  std::vector<std::string> names;
+  try {
+    const VerbsLibrary verbs;
+    int count = 0;
+    ibv_device** list = verbs.drop_in ? verbs.get_device_list(&count) : nullptr;
+    for (int i = 0; list != nullptr && i < count; ++i) names.emplace_back(list[i]->name);
+    if (list != nullptr) verbs.free_device_list(list);
+  } catch (const Error&) {
+  }
+  return names;
+}
+
 }  // namespace doorbell::rdma

@@ -31,7 +31,8 @@ std::string describe(const RdmaDeviceFacts& d) {
 }
 
 /// The reason why a device of libibverbs cannot be opened; "" if it can.
-std::string obstacle(const ibv_device& device) {
+std::string obstacle(const VerbsLibrary& verbs, const ibv_device& device) {
+  if (verbs.drop_in) return {};  // its devices have no file
   const fs::path file = fs::path("/dev/infiniband") / device.dev_name;
   if (::access(file.c_str(), R_OK | W_OK) == 0) return {};
   return fmt::format("{}: {}", file.string(), reason(errno));
@@ -56,7 +57,7 @@ BackendStatus status_of_devices(const VerbsLibrary& verbs, const std::function<b
   BackendStatus status;
   for (int i = 0; i < count; ++i) {
     if (!accepts(list[i])) continue;
-    const std::string why = obstacle(*list[i]);
+    const std::string why = obstacle(verbs, *list[i]);
     status.usable = status.usable || why.empty();
     status.detail += status.detail.empty() ? "" : "; ";
     status.detail += describe(rdma_device_facts(list[i]->name));

@@ -82,6 +82,10 @@ class Command(unittest.TestCase):
         done = subprocess.run(["sh", "-c", text + 'echo "$DOORBELL_VERBS_DEVICES"'], capture_output=True, text=True, check=True)
         self.assertEqual(done.stdout, "2\n")
 
+    def test_its_devices_are_listed(self):
+        done = run(DOORBELL, "list", "rdma", "--json", options=["--devices", "2"])
+        self.assertEqual([one["name"] for one in json.loads(done.stdout)["rdma"]], ["doorbell0", "doorbell1"], done.stderr)
+
     def test_refuses(self):
         for words, said in ((["--address", "1.2.3", "--", "true"], "1.2.3"), (["--port", "0", "--", "true"], "1..65535"),
                             (["--seed", "1", "--", "true"], "--seed"), ([], "PROGRAM"),
