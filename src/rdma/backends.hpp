@@ -32,8 +32,8 @@ using Backend = doorbell::Backend<NicDevice, DeviceRequest>;
 /// Opens the device that the request names. Never replaces one back end by another.
 [[nodiscard]] std::unique_ptr<NicDevice> open_device(const DeviceRequest& request);
 
-/// The devices of `doorbell run rdma`, which no sysfs shows; none where the system's libibverbs is used. Never
-/// throws.
+/// The devices of `doorbell run rdma`, which no sysfs shows; none where the system's libibverbs is used.
+/// Never throws.
 [[nodiscard]] std::vector<std::string> drop_in_devices();
 
 }  // namespace doorbell::rdma

@@ -57,6 +57,7 @@ std::vector<Assignment> environment(const Options& o) {
     faults += fmt::format("{}{}={}", faults.empty() ? "" : ",", item.kind, item.value);
   all.push_back({dropin::kFaultsVariable, faults});
   all.push_back({dropin::kSeedVariable, std::to_string(o.integer("seed"))});
+  all.push_back({dropin::kFaultLogVariable, o.has("fault-log") ? absolute(o.text("fault-log")) : ""});
   all.push_back({dropin::kTraceVariable, o.has("trace") ? absolute(o.text("trace")) : ""});
   all.push_back({dropin::kReportVariable, o.has("report-file") ? absolute(o.text("report-file"))
                                           : o.flag("report")   ? dropin::kReportToStderr
@@ -133,17 +134,24 @@ Command run_command() {
                "for programs that write WQEs and ring doorbells themselves: mlx5dv_init_obj hands out rings in "
                "ConnectX's format, which a thread of the NIC polls"})
       .group("Faults")
-      .add({.name = "fault",
-            .aliases = {"faults"},
-            .kind = Kind::list,
-            .min = 0.0,
-            .max = 1.0,
-            .choices = {"drop", "duplicate", "reorder", "delay", "corrupt"},
-            .help = "on each packet's way out, with this probability"})
+      .add(
+          {.name = "fault",
+           .aliases = {"faults"},
+           .kind = Kind::list,
+           .min = 0.0,
+           .max = 1.0,
+           .choices = {"drop", "duplicate", "reorder", "delay", "corrupt", "error", "early"},
+           .help =
+               "with this probability, of each packet on its way out: drop, duplicate, reorder, delay, corrupt; of "
+               "each send request: error (done, but completed with an error), early (completed before it is done)"})
       .add({.name = "seed",
             .kind = Kind::integer,
             .default_text = "1",
             .help = "of the faults",
+            .only_if = {"fault"}})
+      .add({.name = "fault-log",
+            .kind = Kind::path,
+            .help = "a file for a line about each fault that was injected",
             .only_if = {"fault"}})
       .group("Output")
       .add({.name = "trace",

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "rdma/roce/carriers.hpp"
+#include "rdma/roce/faults.hpp"
 
 namespace doorbell::dropin {
 
@@ -52,6 +53,9 @@ std::shared_ptr<Adapter> Adapter::make(const Settings& settings, u32 device, roc
       options.name = "doorbell" + std::to_string(device);
       options.faults = settings.faults;
       options.seed = settings.seed;
+      options.fault_log = named_file(settings.fault_log);
+      roce::CompletionFaults faults = roce::parse_faults(settings.faults).completions;
+      faults.seed = settings.seed;
       std::unique_ptr<roce::Carrier> carrier = roce::make_carrier(options);
       const u32 largest = carrier->largest_mtu();
       if (settings.mtu > largest) {
@@ -60,7 +64,7 @@ std::shared_ptr<Adapter> Adapter::make(const Settings& settings, u32 device, roc
         return nullptr;
       }
       return std::make_shared<Adapter>(std::move(carrier), device, settings.mtu != 0 ? settings.mtu : largest,
-                                       listener);
+                                       listener, faults, options.fault_log);
     } catch (const std::exception& e) {
       why = e.what();
     }
@@ -68,12 +72,13 @@ std::shared_ptr<Adapter> Adapter::make(const Settings& settings, u32 device, roc
   return nullptr;
 }
 
-Adapter::Adapter(std::unique_ptr<roce::Carrier> carrier, u32 device, u32 mtu, roce::Listener listener)
+Adapter::Adapter(std::unique_ptr<roce::Carrier> carrier, u32 device, u32 mtu, roce::Listener listener,
+                 const roce::CompletionFaults& faults, const std::string& fault_log)
     : device_(device),
       mtu_(mtu),
       self_(carrier->self()),
       carrier_(std::move(carrier)),
-      nic_(roce::Nic::make(*carrier_, std::move(listener))),
+      nic_(roce::Nic::make(*carrier_, std::move(listener), {}, faults, fault_log)),
       attendant_(std::make_unique<roce::Attendant>(*nic_, *carrier_)),
       rings_(*nic_) {}
 

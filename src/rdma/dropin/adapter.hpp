@@ -24,7 +24,8 @@ class Adapter {
   /// nullptr with a sentence in `why` where the network refuses.
   static std::shared_ptr<Adapter> make(const Settings& settings, u32 device, roce::Listener listener,
                                        std::string& why);
-  Adapter(std::unique_ptr<roce::Carrier> carrier, u32 device, u32 mtu, roce::Listener listener);
+  Adapter(std::unique_ptr<roce::Carrier> carrier, u32 device, u32 mtu, roce::Listener listener,
+          const roce::CompletionFaults& faults, const std::string& fault_log);
   ~Adapter() = default;
   Adapter(const Adapter&) = delete;
   Adapter& operator=(const Adapter&) = delete;

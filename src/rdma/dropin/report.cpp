@@ -88,6 +88,10 @@ std::string text_of(const Line& line) {
             std::to_string(c.dropped_no_receive) + ", of another Q_Key " +
             std::to_string(c.dropped_queue_key);
   if (c.error_completions != 0) text += "; " + std::to_string(c.error_completions) + " completions in error";
+  for (std::size_t i = 0; i < roce::kCompletionFaults; ++i)
+    if (c.injected[i] != 0)
+      text += "; injected " + std::string(roce::kCompletionFaultNames[i]) + " completions " +
+              std::to_string(c.injected[i]);
   for (std::size_t i = 0; i < std::size(kOpcodes); ++i)
     if (c.messages_sent[i] != 0)
       text += "; " + std::string(kOpcodes[i]) + " " + std::to_string(c.messages_sent[i]) + " (" +
@@ -120,6 +124,13 @@ std::string named(const char* const (&names)[N], const u64 (&counts)[N]) {
   return object.text();
 }
 
+std::string injected(const roce::Counters& c) {
+  Object object;
+  for (std::size_t i = 0; i < roce::kCompletionFaults; ++i)
+    object.add(std::string(roce::kCompletionFaultNames[i]).c_str(), c.injected[i]);
+  return object.text();
+}
+
 std::string json_of(const Line& line) {
   const roce::Counters& c = line.counters;
   Object object;
@@ -143,6 +154,7 @@ std::string json_of(const Line& line) {
       .add("completions", c.completions)
       .add("error_completions", c.error_completions)
       .add("overruns", c.overruns)
+      .add("injected", injected(c))
       .add("messages_sent", named(kOpcodes, c.messages_sent))
       .add("bytes_sent", named(kOpcodes, c.bytes_sent))
       .add("bytes_received", c.bytes_received);

@@ -71,6 +71,11 @@ constexpr Row kRows[] = {
      }},
     {kSeedVariable, "a whole number",
      [](std::string_view text, Settings& into) { return number(text, 0, ~u64{0}, &into.seed); }},
+    {kFaultLogVariable, "",
+     [](std::string_view text, Settings& into) {
+       into.fault_log = text;
+       return true;
+     }},
     {kTraceVariable, "",
      [](std::string_view text, Settings& into) {
        into.trace = text;

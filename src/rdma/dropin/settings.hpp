@@ -18,6 +18,7 @@ inline constexpr const char* kCarrierVariable = "DOORBELL_VERBS_CARRIER";
 inline constexpr const char* kMtuVariable = "DOORBELL_VERBS_MTU";
 inline constexpr const char* kFaultsVariable = "DOORBELL_VERBS_FAULTS";
 inline constexpr const char* kSeedVariable = "DOORBELL_VERBS_SEED";
+inline constexpr const char* kFaultLogVariable = "DOORBELL_VERBS_FAULT_LOG";
 inline constexpr const char* kTraceVariable = "DOORBELL_VERBS_TRACE";
 inline constexpr const char* kReportVariable = "DOORBELL_VERBS_REPORT";
 
@@ -34,8 +35,9 @@ struct Settings {
   u32 mtu = 0;  ///< bytes; 0: the largest that the address's interface has
   std::string faults;
   u64 seed = 1;
-  std::string trace;   ///< a file's name; empty: none
-  std::string report;  ///< a file's name, or kReportToStderr; empty: none
+  std::string fault_log;  ///< a file's name; empty: none
+  std::string trace;      ///< a file's name; empty: none
+  std::string report;     ///< a file's name, or kReportToStderr; empty: none
 };
 
 /// From the environment. False, with a sentence in `why`, for a variable that has no meaning.

@@ -27,9 +27,9 @@ struct CarrierOptions {
   bool ring_icrc = false;          ///< rings: an ICRC in each packet; without it only where there is a trace
   std::string trace;               ///< a file; empty: none
   std::string name = "doorbell0";  ///< of the NIC, in the trace
-  std::string faults;              ///< injected into what is sent, as parse_wire_faults() reads it
-  u64 seed = 1;                    ///< of the faults
-  std::string fault_log;           ///< a file, to which a line is appended for each fault; empty: none
+  std::string faults;     ///< injected into what is sent: the wire's of those that parse_faults() reads
+  u64 seed = 1;           ///< of the faults
+  std::string fault_log;  ///< a file, to which a line is appended for each fault; empty: none
 };
 
 /// Throws Error.

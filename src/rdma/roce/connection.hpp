@@ -42,6 +42,7 @@ struct Connection {
   CompletionRing* send_completions = nullptr;
   CompletionRing* receive_completions = nullptr;
   Counters counters;
+  CompletionFaultDraws* faults = nullptr;  ///< none are injected
 
   /// The queue pair's next step; set by requester and responder.
   enum class Trouble : u8 { none, send_queue, queue_pair };

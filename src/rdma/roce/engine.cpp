@@ -21,11 +21,13 @@ constexpr u64 kLongestSleepNs = RunningTime::kMostNs / 5 * 4;
 
 }  // namespace
 
-std::unique_ptr<Nic> Nic::make(Carrier& carrier, Listener listener, const Limits& limits) {
-  return std::make_unique<NicEngine>(carrier, std::move(listener), limits);
+std::unique_ptr<Nic> Nic::make(Carrier& carrier, Listener listener, const Limits& limits,
+                               const CompletionFaults& faults, const std::string& fault_log) {
+  return std::make_unique<NicEngine>(carrier, std::move(listener), limits, faults, fault_log);
 }
 
-NicEngine::NicEngine(Carrier& carrier, Listener listener, const Limits& limits)
+NicEngine::NicEngine(Carrier& carrier, Listener listener, const Limits& limits,
+                     const CompletionFaults& faults, const std::string& fault_log)
     : carrier_(carrier),
       listener_(std::move(listener)),
       limits_(limits),
@@ -33,6 +35,7 @@ NicEngine::NicEngine(Carrier& carrier, Listener listener, const Limits& limits)
       table_(256),
       // NICs of several processes begin at different numbers, so that a mix-up or a capture shows itself.
       next_number_(std::random_device()() & kMask24) {
+  if (faults.any()) faults_.emplace(faults, fault_log);
   engine_.set_release(
       [](void* engine) {
         auto& own = *static_cast<NicEngine*>(engine);

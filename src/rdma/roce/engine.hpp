@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "rdma/roce/queue_pair.hpp"
@@ -16,7 +17,10 @@ namespace doorbell::roce {
 
 class NicEngine final : public Nic {
  public:
-  NicEngine(Carrier& carrier, Listener listener, const Limits& limits);
+  static constexpr u32 kManagement = 1;
+
+  NicEngine(Carrier& carrier, Listener listener, const Limits& limits, const CompletionFaults& faults,
+            const std::string& fault_log);
 
   [[nodiscard]] const Limits& limits() const override { return limits_; }
   bool progress() override;
@@ -44,6 +48,7 @@ class NicEngine final : public Nic {
   [[nodiscard]] KeyTable& keys() { return keys_; }
   [[nodiscard]] Carrier& carrier() { return carrier_; }
   [[nodiscard]] const Clock& clock() const { return clock_; }
+  [[nodiscard]] CompletionFaultDraws* faults() { return faults_ ? &*faults_ : nullptr; }
   [[nodiscard]] const Listener& listener() const { return listener_; }
   /// A program has posted. Any thread.
   void ring(ModelledQueuePair& queue_pair);
@@ -70,6 +75,7 @@ class NicEngine final : public Nic {
   Carrier& carrier_;
   const Listener listener_;
   const Limits limits_;
+  std::optional<CompletionFaultDraws> faults_;
   KeyTable keys_;
   Clock clock_;
   RunningTime running_;
@@ -77,7 +83,6 @@ class NicEngine final : public Nic {
   mutable EngineLock engine_;
   std::atomic<u64> next_due_ns_{~u64{0}};
 
-  static constexpr u32 kManagement = 1;
   ModelledQueuePair* management_ = nullptr;  ///< has no place in the table, which is for numbers in a row
   std::vector<ModelledQueuePair*> table_;    ///< by the low bits of the number; a power of two
   u32 queue_pairs_ = 0;

@@ -3,12 +3,7 @@
 
 #include "rdma/roce/faulty_carrier.hpp"
 
-#include <doorbell/error.hpp>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -131,12 +126,7 @@ u64 FaultyPath::release(u64 now_ns) {
 
 FaultyCarrier::FaultyCarrier(std::unique_ptr<Carrier> below, const WireFaults& faults, u64 seed,
                              const std::string& log)
-    : below_(std::move(below)), faults_(faults), seed_(seed), begun_ns_(wall_ns()) {
-  if (log.empty()) return;
-  log_ = Descriptor(open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (log_.get() < 0)
-    throw Error("fault log " + log, std::string("it cannot be written: ") + std::strerror(errno));
-}
+    : below_(std::move(below)), faults_(faults), seed_(seed), log_(log) {}
 
 Path& FaultyCarrier::path(Endpoint peer) {
   std::unique_ptr<FaultyPath>& path = paths_[u64{peer.address} << 16 | peer.port];
@@ -164,18 +154,16 @@ CarrierCounters FaultyCarrier::counters() const {
 void FaultyCarrier::count(WireFault kind, Endpoint to, u64 place, const u8* packet,
                           const std::string& detail) {
   counts_[static_cast<std::size_t>(kind)].add();
-  if (log_.get() < 0) return;
+  if (!log_.on()) return;
   const std::string_view name = kWireFaultNames[static_cast<std::size_t>(kind)];
   const unsigned psn = static_cast<unsigned>(packet[9] << 16 | packet[10] << 8 | packet[11]);
   const unsigned queue_pair = static_cast<unsigned>(packet[5] << 16 | packet[6] << 8 | packet[7]);
   std::array<char, 256> line;
-  const int n = std::snprintf(line.data(), line.size(),
-                              "%.6f s %s to %s packet %llu: opcode 0x%02x qp 0x%06x psn 0x%06x%s%s\n",
-                              1e-9 * static_cast<double>(wall_ns() - begun_ns_), name.data(),
-                              name_of(to).c_str(), static_cast<unsigned long long>(place), packet[0],
-                              queue_pair, psn, detail.empty() ? "" : ": ", detail.c_str());
-  // A log that cannot be written does not hold up the NIC: the counters have all.
-  static_cast<void>(!write(log_.get(), line.data(), std::min(static_cast<std::size_t>(n), line.size() - 1)));
+  const int n =
+      std::snprintf(line.data(), line.size(), "%s to %s packet %llu: opcode 0x%02x qp 0x%06x psn 0x%06x%s%s",
+                    name.data(), name_of(to).c_str(), static_cast<unsigned long long>(place), packet[0],
+                    queue_pair, psn, detail.empty() ? "" : ": ", detail.c_str());
+  log_.line({line.data(), std::min(static_cast<std::size_t>(n), line.size() - 1)});
 }
 
 }  // namespace doorbell::roce

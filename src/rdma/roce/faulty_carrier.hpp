@@ -13,8 +13,8 @@
 
 #include "rdma/roce/carriers.hpp"
 #include "rdma/roce/counted.hpp"
+#include "rdma/roce/fault_log.hpp"
 #include "rdma/roce/wire_faults.hpp"
-#include "system/descriptor.hpp"
 
 namespace doorbell::roce {
 
@@ -72,7 +72,7 @@ class FaultyCarrier final : public Carrier {
   void finish_trace() override { below_->finish_trace(); }
   void leave_to_parent() override {
     below_->leave_to_parent();
-    log_.reset();
+    log_.close();
   }
 
  private:
@@ -82,8 +82,7 @@ class FaultyCarrier final : public Carrier {
   std::unique_ptr<Carrier> below_;
   const WireFaults faults_;
   const u64 seed_;
-  Descriptor log_;
-  const u64 begun_ns_;
+  FaultLog log_;
   std::array<Counted, kWireFaults> counts_;
   std::unordered_map<u64, std::unique_ptr<FaultyPath>> paths_;
   u64 next_due_ns_ = ~u64{0};

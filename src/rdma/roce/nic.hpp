@@ -16,6 +16,7 @@
 #include <span>
 
 #include "rdma/roce/carrier.hpp"
+#include "rdma/roce/completion_faults.hpp"
 #include "rdma/roce/requests.hpp"
 #include "rdma/roce/wire.hpp"
 
@@ -59,7 +60,8 @@ struct Counters {
   u64 dropped_no_receive = 0;  ///< UD and UC: no receive was posted
   u64 dropped_queue_key = 0;
   u64 completions = 0, error_completions = 0;
-  u64 overruns = 0;  ///< completions without room
+  u64 overruns = 0;                      ///< completions without room
+  u64 injected[kCompletionFaults] = {};  ///< by CompletionFault
 };
 
 /// Receives what queues tell; called by whoever has the engine, or by a thread that polls, and must not call
@@ -184,8 +186,9 @@ struct RegisteredMemory {
 
 class Nic {
  public:
-  /// `carrier` outlives the NIC. `listener` is kept.
-  static std::unique_ptr<Nic> make(Carrier& carrier, Listener listener, const Limits& limits = {});
+  /// `carrier` outlives the NIC. `listener` is kept. Throws Error where the log of faults cannot be written.
+  static std::unique_ptr<Nic> make(Carrier& carrier, Listener listener, const Limits& limits = {},
+                                   const CompletionFaults& faults = {}, const std::string& fault_log = {});
   virtual ~Nic() = default;
 
   [[nodiscard]] virtual const Limits& limits() const = 0;

@@ -14,7 +14,7 @@ ModelledQueuePair::ModelledQueuePair(NicEngine& nic, const QueuePairOptions& opt
     : nic_(nic),
       c_(nic.keys(), nic.carrier(), nic.clock()),
       inline_bytes_(options.inline_bytes),
-      sends_(options.send_requests, options.send_sges, options.inline_bytes),
+      sends_(options.send_requests, options.send_sges, options.inline_bytes, nic.faults() != nullptr),
       receives_(options.shared_receives != nullptr ? 0 : options.receive_requests, options.receive_sges),
       shared_(static_cast<SharedReceives*>(options.shared_receives)),
       requester_(c_, sends_),
@@ -23,6 +23,8 @@ ModelledQueuePair::ModelledQueuePair(NicEngine& nic, const QueuePairOptions& opt
   c_.number = number;
   c_.protection_domain = options.protection_domain;
   c_.signal_all = options.signal_all;
+  // The connection manager's own messages are not the program's.
+  if (number != NicEngine::kManagement) c_.faults = nic.faults();
   c_.send_completions = static_cast<CompletionRing*>(options.send_completions);
   c_.receive_completions = static_cast<CompletionRing*>(options.receive_completions);
   c_.attributes = {};

@@ -32,6 +32,19 @@ Operation operation_of(WrOpcode opcode, bool first, bool last) {
   }
 }
 
+Completion completion_of(const SendSlot& slot, Status status) {
+  static constexpr WcOpcode kOpcodes[] = {
+      WcOpcode::write,       WcOpcode::write,        WcOpcode::send,      WcOpcode::send,
+      WcOpcode::read,        WcOpcode::compare_swap, WcOpcode::fetch_add, WcOpcode::local_invalidate,
+      WcOpcode::bind_window, WcOpcode::send};
+  Completion completion;
+  completion.id = slot.request.id;
+  completion.status = status;
+  completion.opcode = kOpcodes[static_cast<std::size_t>(slot.request.opcode)];
+  completion.bytes = static_cast<u32>(slot.bytes);
+  return completion;
+}
+
 }  // namespace
 
 void Requester::reset() {
@@ -40,7 +53,7 @@ void Requester::reset() {
   packet_ = reads_ = since_asked_ = window_credit_ = retries_ = rnr_retries_ = 0;
   window_ = 32;
   deadline_ = 0;
-  waits_for_receiver_ = recovering_ = unfinished_ = blocked_ = false;
+  waits_for_receiver_ = holds_ = recovering_ = unfinished_ = blocked_ = false;
 }
 
 bool Requester::send() {
@@ -64,6 +77,7 @@ bool Requester::send() {
 Requester::Step Requester::step() {
   if (waits_for_receiver_ || current_ == queue_.posted()) return Step::wait;
   SendSlot& slot = queue_.at(current_);
+  if (c_.faults != nullptr && !slot.started && held_by_fault(slot)) return Step::wait;
   if (!slot.started && !begin(slot)) return Step::wait;
   if (slot.status != Status::success) {
     // Those before it complete first.
@@ -85,6 +99,33 @@ Requester::Step Requester::step() {
     default:
       return send_message_packet(slot);
   }
+}
+
+/// Completes a request early that is to be: when it is the oldest, because completions come in order. Its
+/// packets leave after a while, so that the program sees the completion first.
+bool Requester::held_by_fault(SendSlot& slot) {
+  if (c_.state != State::rts || slot.status != Status::success) return false;
+  if (!slot.drawn) {
+    slot.drawn = true;
+    slot.fault = c_.faults->draw();
+    if (slot.fault == CompletionFault::early && !wants(slot, Status::success))
+      slot.fault = CompletionFault::none;
+  }
+  if (slot.fault != CompletionFault::early || slot.reported) return holds_;
+  if (current_ != queue_.oldest()) return true;
+  injected(slot);
+  holds_ = true;
+  deadline_ = c_.clock.ran_ns + c_.faults->early_ns();
+  slot.reported = true;
+  Completion completion = completion_of(slot, Status::success);
+  queue_.lend();
+  c_.complete(*c_.send_completions, completion, false);
+  return true;
+}
+
+void Requester::injected(const SendSlot& slot) {
+  count(c_.counters.injected[static_cast<std::size_t>(slot.fault)]);
+  c_.faults->carried_out(slot.fault, c_.number, slot.request.id);
 }
 
 /// False: not yet.
@@ -279,7 +320,7 @@ u64 Requester::patience() const {
 }
 
 void Requester::restart_timer() {
-  if (waits_for_receiver_) return;
+  if (waits_for_receiver_ || holds_) return;
   const u64 patience_ns = patience();
   deadline_ = patience_ns == 0 || oldest_psn_ == end_psn_ ? 0 : c_.clock.ran_ns + patience_ns;
 }
@@ -289,28 +330,28 @@ bool Requester::drained() {
          (idle() || !queue_.at(current_).started);
 }
 
+bool Requester::wants(const SendSlot& slot, Status status) const {
+  return status != Status::success || c_.signal_all || (slot.request.flags & kSignaled) != 0;
+}
+
 void Requester::finish(SendSlot& slot, Status status) {
   if (slot.counted) --reads_;
-  const SendRequest& request = slot.request;
-  const bool reported = status != Status::success || c_.signal_all || (request.flags & kSignaled) != 0;
-  static constexpr WcOpcode kOpcodes[] = {
-      WcOpcode::write,       WcOpcode::write,        WcOpcode::send,      WcOpcode::send,
-      WcOpcode::read,        WcOpcode::compare_swap, WcOpcode::fetch_add, WcOpcode::local_invalidate,
-      WcOpcode::bind_window, WcOpcode::send};
-  Completion completion;
-  completion.id = request.id;
-  completion.status = status;
-  completion.opcode = kOpcodes[static_cast<std::size_t>(request.opcode)];
-  completion.bytes = static_cast<u32>(slot.bytes);
+  const bool wanted = !slot.reported && wants(slot, status);
+  Completion completion = completion_of(slot, status);
   // Who sees the completion may post the next request at once.
   queue_.release();
-  if (reported) c_.complete(*c_.send_completions, completion, false);
+  if (wanted) c_.complete(*c_.send_completions, completion, false);
 }
 
 void Requester::retire() {
   while (queue_.oldest() != current_) {
     SendSlot& slot = queue_.at(queue_.oldest());
     if (psn_difference(oldest_psn_, slot.end_psn()) < 0) return;
+    if (slot.fault == CompletionFault::error) {
+      injected(slot);
+      fail_oldest(Status::remote_operation);
+      return;
+    }
     finish(slot, Status::success);
   }
 }
@@ -329,7 +370,7 @@ void Requester::flush() {
   packet_ = reads_ = 0;
   oldest_psn_ = next_psn_ = end_psn_;
   deadline_ = 0;
-  waits_for_receiver_ = recovering_ = unfinished_ = blocked_ = false;
+  waits_for_receiver_ = holds_ = recovering_ = unfinished_ = blocked_ = false;
 }
 
 }  // namespace doorbell::roce

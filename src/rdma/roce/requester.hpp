@@ -49,6 +49,7 @@ class Requester {
   enum class Step : u8 { sent, done, wait, full };
   Step step();
   bool begin(SendSlot& slot);
+  bool held_by_fault(SendSlot& slot);
   Step send_message_packet(SendSlot& slot);
   Step send_read(SendSlot& slot);
   Step send_atomic(SendSlot& slot);
@@ -67,6 +68,8 @@ class Requester {
   void restart_timer();
   void retire();
   void finish(SendSlot& slot, Status status);
+  [[nodiscard]] bool wants(const SendSlot& slot, Status status) const;
+  void injected(const SendSlot& slot);
   void fail_oldest(Status status);
   void retry(u32 psn);
   void implied_loss();
@@ -90,6 +93,7 @@ class Requester {
   u32 retries_ = 0, rnr_retries_ = 0;  ///< used since the last progress
   u64 deadline_ = 0;
   bool waits_for_receiver_ = false;  ///< until deadline_, because the peer had no receive
+  bool holds_ = false;               ///< until deadline_, a request that was completed early
   bool recovering_ = false;          ///< an answer that did not come has been asked for again
   bool unfinished_ = false, blocked_ = false;
   bool lossless_ = false;  ///< the path, as of the last send()

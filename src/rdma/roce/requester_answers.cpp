@@ -29,7 +29,7 @@ void Requester::answered(const Decoded& packet) {
 }
 
 /// Takes all before `psn`, which is in flight or the end of it, as acknowledged. False: a READ or an atomic
-/// lies in between whose answer has not come, so it is lost.
+/// lies in between whose answer has not come, so it is lost; or the queue pair is in error since.
 bool Requester::acknowledge_before(u32 psn) {
   const u32 before = oldest_psn_;
   bool complete = true;
@@ -43,7 +43,7 @@ bool Requester::acknowledge_before(u32 psn) {
     oldest_psn_ = psn_difference(psn, slot.end_psn()) < 0 ? psn : slot.end_psn();
   }
   if (oldest_psn_ != before) progress();
-  return complete;
+  return complete && c_.trouble == Connection::Trouble::none;
 }
 
 void Requester::progress() {
@@ -187,13 +187,17 @@ void Requester::retry(u32 psn) {
 /// Something behind the oldest answer has come, so that answer is lost. Once: what was sent before the
 /// requester went back is still answered.
 void Requester::implied_loss() {
-  if (recovering_) return;
+  if (recovering_ || c_.trouble != Connection::Trouble::none) return;
   recovering_ = true;
   retry(oldest_psn_);
 }
 
 void Requester::expire() {
   deadline_ = 0;
+  if (holds_) {
+    holds_ = false;
+    return;
+  }
   if (waits_for_receiver_) {
     waits_for_receiver_ = false;
     restart_timer();

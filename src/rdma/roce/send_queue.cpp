@@ -8,11 +8,11 @@
 
 namespace doorbell::roce {
 
-SendQueue::SendQueue(u32 requests, u32 sges, u32 inline_bytes)
+SendQueue::SendQueue(u32 requests, u32 sges, u32 inline_bytes, bool lends)
     : requests_(requests),
       most_sges_(std::max<u32>(sges, 1)),
       inline_bytes_(std::max<u32>(inline_bytes, 1)),
-      slots_(std::bit_ceil(std::max<u32>(requests, 1))),
+      slots_(std::bit_ceil(std::max<u32>(requests + (lends ? 1 : 0), 1))),
       sges_(slots_.size() * most_sges_),
       inline_(slots_.size() * inline_bytes_),
       mask_(slots_.size() - 1) {}
@@ -24,12 +24,13 @@ Errno SendQueue::post(const SendRequest& request, std::span<const Sge> sges, Sta
   const std::scoped_lock lock(post_lock_);
   const u64 head = head_.load(std::memory_order_relaxed);
   // A slot that was given back has been read to its end.
-  if (head - tail_.load(std::memory_order_acquire) >= requests_) return ENOMEM;
+  if (head - tail_.load(std::memory_order_acquire) >= most_posted()) return ENOMEM;
   SendSlot& slot = slots_[head & mask_];
   slot.request = request;
   slot.bytes = bytes;
   slot.status = status;
-  slot.started = slot.counted = false;
+  slot.fault = CompletionFault::none;
+  slot.drawn = slot.reported = slot.started = slot.counted = false;
   slot.packets = slot.part = 0;
   slot.at = {};
   if (inlined) {
@@ -51,6 +52,7 @@ Errno SendQueue::post(const SendRequest& request, std::span<const Sge> sges, Sta
 
 void SendQueue::clear() {
   const std::scoped_lock lock(post_lock_);
+  lent_.store(0, std::memory_order_relaxed);
   tail_.store(head_.load(std::memory_order_relaxed), std::memory_order_release);
 }
 

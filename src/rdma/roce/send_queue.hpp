@@ -21,6 +21,9 @@ struct SendSlot {
   u32 sges = 0;
   Status status = Status::success;  ///< another one: the request means nothing, and ends with it
 
+  CompletionFault fault = CompletionFault::none;
+  bool drawn = false;     ///< of the faults
+  bool reported = false;  ///< its completion has been seen; the slot counts no longer
   bool started = false;
   bool counted = false;  ///< a READ or an atomic that is in flight
   u32 first_psn = 0;
@@ -37,7 +40,8 @@ struct SendSlot {
 
 class SendQueue {
  public:
-  SendQueue(u32 requests, u32 sges, u32 inline_bytes);
+  /// `lends`: a request may be completed before it is carried out.
+  SendQueue(u32 requests, u32 sges, u32 inline_bytes, bool lends = false);
 
   /// ENOMEM: full. EINVAL: more SGEs, or more inline bytes, than a request may have.
   Errno post(const SendRequest& request, std::span<const Sge> sges, Status status = Status::success);
@@ -45,8 +49,8 @@ class SendQueue {
   [[nodiscard]] u32 room() const {
     // The tail first: it never passes a head that is read later.
     const u64 tail = tail_.load(std::memory_order_acquire);
-    const u64 used = head_.load(std::memory_order_acquire) - tail;
-    return used < requests_ ? requests_ - static_cast<u32>(used) : 0;
+    const u64 used = head_.load(std::memory_order_acquire) - tail, most = most_posted();
+    return used < most ? static_cast<u32>(most - used) : 0;
   }
 
   // With the engine. Indices count up for ever.
@@ -58,11 +62,18 @@ class SendQueue {
   }
   [[nodiscard]] const u8* inline_data(u64 index) const { return &inline_[(index & mask_) * inline_bytes_]; }
   /// Gives the oldest one's slot back to those who post.
-  void release() { tail_.store(oldest() + 1, std::memory_order_release); }
+  void release() {
+    lent_.store(0, std::memory_order_relaxed);
+    tail_.store(oldest() + 1, std::memory_order_release);
+  }
+  /// Lets one more be posted: the oldest one, of which the NIC still needs the slot, is over for the program.
+  void lend() { lent_.store(1, std::memory_order_release); }
   /// Forgets all requests; nobody can post meanwhile.
   void clear();
 
  private:
+  [[nodiscard]] u64 most_posted() const { return u64{requests_} + lent_.load(std::memory_order_acquire); }
+
   const u32 requests_, most_sges_, inline_bytes_;
   std::vector<SendSlot> slots_;
   std::vector<Sge> sges_;
@@ -71,6 +82,7 @@ class SendQueue {
   std::mutex post_lock_;
   alignas(64) std::atomic<u64> head_{0};  ///< written by posters, with post_lock_
   alignas(64) std::atomic<u64> tail_{0};  ///< written by the engine
+  std::atomic<u32> lent_{0};              ///< by the engine; 0 or 1
 };
 
 }  // namespace doorbell::roce

@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "rdma/roce/damage.hpp"
+#include "rdma/roce/faults.hpp"
 #include "rdma/roce/faulty_carrier.hpp"
 #include "rdma/roce/icrc.hpp"
 #include "rdma/roce/names.hpp"
@@ -61,7 +62,7 @@ u64 key_of(Endpoint e) {
 }  // namespace
 
 std::unique_ptr<Carrier> make_carrier(const CarrierOptions& options) {
-  const WireFaults faults = parse_wire_faults(options.faults);
+  const WireFaults faults = parse_faults(options.faults).wire;
   if (!faults.any()) return std::make_unique<WireCarrier>(WireCarrier::Options{options});
   return std::make_unique<FaultyCarrier>(
       std::make_unique<WireCarrier>(WireCarrier::Options{options, faults.of(WireFault::corrupt) > 0}), faults,

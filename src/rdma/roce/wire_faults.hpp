@@ -8,7 +8,6 @@
 #include <doorbell/config.hpp>
 
 #include <array>
-#include <string>
 #include <string_view>
 
 #include "rdma/roce/carrier.hpp"
@@ -30,10 +29,6 @@ struct WireFaults {
     return false;
   }
 };
-
-/// Reads "drop=0.01,reorder=0.02,delay=0.001:500us". Empty: none. Throws Error that names the part that is
-/// wrong and what it may be.
-[[nodiscard]] WireFaults parse_wire_faults(std::string_view text);
 
 /// The fate of the packet with that place (from 0) among those from one NIC to another.
 struct WireDraw {

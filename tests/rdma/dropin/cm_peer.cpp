@@ -4,10 +4,10 @@
 // One end of connections made by librdmacm, as a program of others would make them: every byte of its
 // messages and of the private data is checked. cm_programs_test.py starts two of them.
 //   cm_peer server ADDRESS PORT COUNT       answers COUNT connections; says "listening PORT"
-//   cm_peer reopen ADDRESS PORT COUNT       the same, but ends its listener, says "closed" and waits for a line first
-//   cm_peer client ADDRESS PORT COUNT       makes COUNT connections at a time
-//   cm_peer call ADDRESS PORT [DATA]        one attempt; says which event ends it, its status and its data
-//   cm_peer hold ADDRESS PORT               one connection, which the peer has to end; says "established"
+//   cm_peer reopen ADDRESS PORT COUNT       the same, but ends its listener, says "closed" and waits for a
+//   line first cm_peer client ADDRESS PORT COUNT       makes COUNT connections at a time cm_peer call ADDRESS
+//   PORT [DATA]        one attempt; says which event ends it, its status and its data cm_peer hold ADDRESS
+//   PORT               one connection, which the peer has to end; says "established"
 // Exit code: 0, or 1 with a sentence on standard error.
 #include <arpa/inet.h>
 #include <poll.h>

@@ -44,6 +44,18 @@ def run(*words, options=(), **more):
                           timeout=PATIENCE_S, check=False, **more)
 
 
+def under_loss(words, options, file=None, **more):
+    """A pair whose packets are lost. Who has received everything ends; if its last acknowledgement was lost, the other end
+    sends until its retries are spent, as it would to any program that has ended. Then again, without the `file` that they wrote."""
+    for _ in range(6):
+        if file is not None:
+            file.unlink(missing_ok=True)
+        pair = Pair(words, options=options, **more)
+        if sorted(pair.codes) != [0, 1] or "transport retry counter exceeded" not in pair.text():
+            break
+    return pair
+
+
 class Pair:
     """A server, and a client when the server listens. Of each `code` and `said`."""
 

@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from pair import DOORBELL, VERBS, Pair, needs, run  # noqa: E402
+from pair import DOORBELL, VERBS, Pair, needs, run, under_loss  # noqa: E402
 
 SYMBOLS = pathlib.Path(__file__).resolve().parents[3] / "src" / "rdma" / "dropin" / "symbols.txt"
 
@@ -135,7 +135,7 @@ class Reports(unittest.TestCase):
             self.assertRegex(said, r"doorbell verbs: doorbell0 RC queue pair \d+ to \d+ of 127\.77\.\d+\.\d+: .*send 50 \(150000 bytes\)")
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder, "report.jsonl")
-            pair = Pair(words, options=["--report-file", str(file), "--fault", "drop=0.05"])
+            pair = under_loss(words, ["--report-file", str(file), "--fault", "drop=0.05"], file)
             self.assertEqual(pair.codes, [0, 0], pair.text())
             lines = [json.loads(line) for line in file.read_text(encoding="ascii").splitlines()]
         self.assertEqual(len(lines), 2)
@@ -146,6 +146,36 @@ class Reports(unittest.TestCase):
             self.assertEqual(queue_pair["bytes_sent"], {"send": 150000})
             again += queue_pair["retransmitted_packets"]
         self.assertGreater(again, 0)
+
+
+class CompletionFaults(unittest.TestCase):
+    """Of a program that checks each payload when its completion comes: doorbell's own."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.log = pathlib.Path(folder.name, "faults.log")
+
+    def bench(self, fault):
+        done = run(DOORBELL, "rdma", "--provider", "verbs", "--device", "doorbell0", "--size", "4096", "--measure", "rate",
+                   "--in-flight", "1", "--batch-size", "1", "--iterations", "500", "--timeout", "60", "--json", "-",
+                   options=["--fault", fault, "--fault-log", self.log])
+        self.assertEqual(done.returncode, 2, done.stderr)
+        return json.loads(done.stdout)["cells"][0], self.log.read_text(encoding="ascii").splitlines()
+
+    def test_an_error_ends_the_run(self):
+        cell, log = self.bench("error=0.02")
+        self.assertEqual(cell["rdma"]["completion_statuses"]["remote operation error"], 1)
+        self.assertEqual(len(log), 1)
+        self.assertIn("error completion of request", log[0])
+
+    def test_data_that_came_after_the_completion_are_missing(self):
+        cell, log = self.bench("early=0.05")
+        self.assertEqual(sum(cell["errors"].values()), 0)
+        self.assertGreater(cell["verify"]["missing"], 0)
+        # One that is late by more than the fault is found in its place.
+        self.assertLessEqual(cell["verify"]["missing"], len(log))
+        self.assertTrue(all("early completion of request" in line for line in log), log)
 
 
 if __name__ == "__main__":

@@ -97,8 +97,8 @@ TEST_P(RoceAttendant, ADeadlineOfThePollingProgramIsKept) {
 /// While a program polls, its peers need no system call to wake anybody.
 TEST_P(RoceAttendant, TrustsAProgramThatPolls) {
   if (GetParam() == CarrierKind::udp) GTEST_SKIP() << "UDP has no wakes to spare";
-  // One thread is both programs, so that neither waits for a processor while the other polls. Other work between
-  // two polls: a poll that follows at once and in vain may give the processor away.
+  // One thread is both programs, so that neither waits for a processor while the other polls. Other work
+  // between two polls: a poll that follows at once and in vain may give the processor away.
   const auto poll = [&] {
     near_.attendant.on_empty_poll();
     far_.attendant.on_empty_poll();
@@ -112,8 +112,8 @@ TEST_P(RoceAttendant, TrustsAProgramThatPolls) {
     return near_.nic.received() == sent;
   };
   EXPECT_TRUE(eventually([&] { return exchange() && near_.attendant.trusts() != 0; }));
-  // A few messages in a row, each after a pause in which the thread falls asleep if it does not trust: the far
-  // side wakes nobody. A machine that takes the processor from the poller breaks a row, not every row.
+  // A few messages in a row, each after a pause in which the thread falls asleep if it does not trust: the
+  // far side wakes nobody. A machine that takes the processor from the poller breaks a row, not every row.
   constexpr int kInARow = 5;
   EXPECT_TRUE(eventually([&] {
     for (int i = 0; i < kInARow; ++i) {

@@ -150,7 +150,8 @@ struct Host {
   static constexpr u32 kDomain = 7;
   static constexpr u32 kEveryRight = kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic | kBindWindow;
 
-  Host(FakeWire& wire, u32 address, std::size_t memory_bytes = 1 << 17)
+  Host(FakeWire& wire, u32 address, std::size_t memory_bytes = 1 << 17, const CompletionFaults& faults = {},
+       const std::string& fault_log = {})
       : at{.address = address, .port = kPort}, carrier(wire, at), memory(memory_bytes) {
     Listener listener;
     listener.completion = [this](CompletionQueue&) {
@@ -166,7 +167,7 @@ struct Host {
     listener.shared_receive_queue = [this](SharedReceiveQueue& queue, Event event) {
       told.push_back({&queue, event});
     };
-    nic = std::make_unique<NicEngine>(carrier, listener, Limits{});
+    nic = std::make_unique<NicEngine>(carrier, listener, Limits{}, faults, fault_log);
     nic->make_completion_queue(1024, completions);
     nic->register_memory(kDomain, memory.data(), memory.size(), reinterpret_cast<u64>(memory.data()),
                          kEveryRight, keys);
@@ -245,8 +246,9 @@ inline Errno bring_up(QueuePair& queue_pair, Service service, QueuePairAttribute
 /// Two NICs and a connected queue pair on each; the first one is the requester in most tests.
 struct Pair {
   explicit Pair(Service with = Service::rc, const std::function<void(QueuePairAttributes&)>& change = {},
-                QueuePairOptions options = {})
-      : service(with) {
+                QueuePairOptions options = {}, const CompletionFaults& faults = {},
+                const std::string& fault_log = {})
+      : service(with), a(wire, 0x7F4D0001, 1 << 17, faults, fault_log), b(wire, 0x7F4D0002) {
     options.service = with;
     options.send_requests = std::max(options.send_requests, 32U);
     options.receive_requests = std::max(options.receive_requests, 32U);
@@ -294,7 +296,7 @@ struct Pair {
   Service service;
   FakeWire wire;
   u64 now = wall_ns();
-  Host a{wire, 0x7F4D0001}, b{wire, 0x7F4D0002};
+  Host a, b;  ///< faults of completions are the first one's
   std::unique_ptr<QueuePair> a_pair, b_pair;
   Errno error = 0;
 };

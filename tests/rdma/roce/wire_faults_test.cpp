@@ -3,7 +3,7 @@
 
 // Faults of the wire: as many as asked for, the same ones for the same seed, and each one seen by the
 // receiver as what it is.
-#include "rdma/roce/wire_faults.hpp"
+#include "rdma/roce/faults.hpp"
 
 #include <doorbell/error.hpp>
 
@@ -25,7 +25,7 @@ using test::Received;
 
 std::string refusal(const std::string& text) {
   try {
-    static_cast<void>(parse_wire_faults(text));
+    static_cast<void>(parse_faults(text));
   } catch (const Error& e) {
     return e.what();
   }
@@ -33,51 +33,58 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(RoceWireFaults, AreReadFromText) {
-  EXPECT_FALSE(parse_wire_faults("").any());
-  EXPECT_FALSE(parse_wire_faults("drop=0").any());
-  const WireFaults f = parse_wire_faults("drop=0.01,reorder=2e-2,delay=0.125:1.5ms,corrupt=0.5");
+  EXPECT_FALSE(parse_faults("").wire.any());
+  EXPECT_FALSE(parse_faults("drop=0").wire.any());
+  const auto [f, completions] = parse_faults("drop=0.01,reorder=2e-2,delay=0.125:1.5ms,corrupt=0.5");
+  EXPECT_FALSE(completions.any());
   EXPECT_EQ(f.of(WireFault::drop), 0.01);
   EXPECT_EQ(f.of(WireFault::reorder), 0.02);
   EXPECT_EQ(f.of(WireFault::delay), 0.125);
   EXPECT_EQ(f.of(WireFault::corrupt), 0.5);
   EXPECT_EQ(f.of(WireFault::duplicate), 0);
   EXPECT_EQ(f.delay_ns, 1'500'000U);
-  EXPECT_EQ(parse_wire_faults("delay=1").delay_ns, 500'000U);
-  EXPECT_TRUE(parse_wire_faults("drop=1").any());
+  EXPECT_EQ(parse_faults("delay=1").wire.delay_ns, 500'000U);
+  EXPECT_TRUE(parse_faults("drop=1").wire.any());
+  const auto [none, early] = parse_faults("early=0.25:2ms,error=0.5");
+  EXPECT_FALSE(none.any());
+  EXPECT_EQ(early.probability, (std::array{0.5, 0.25}));
+  EXPECT_EQ(early.early_ns, 2'000'000U);
   EXPECT_EQ(refusal("drop=0.5,corrupt=0.25,duplicate=0.25"), "");
 }
 
 TEST(RoceWireFaults, NameWhatIsWrong) {
   const std::pair<const char*, const char*> all[] = {
       {"lose=0.1",
-       "wire fault 'lose=0.1': there is no such fault; there are drop, corrupt, duplicate, "
-       "reorder and delay"},
-      {"drop", "wire fault 'drop': it has no probability"},
-      {"drop=", "wire fault 'drop=': '' is no number"},
-      {"drop=x", "wire fault 'drop=x': 'x' is no number"},
-      {"drop=nan", "wire fault 'drop=nan': 'nan' is no number"},
-      {"drop=inf", "wire fault 'drop=inf': 'inf' is no number"},
-      {"drop=-0.1", "wire fault 'drop=-0.1': a probability is 0 to 1"},
-      {"drop=1.1", "wire fault 'drop=1.1': a probability is 0 to 1"},
-      {"drop=1%", "wire fault 'drop=1%': '%' has no meaning behind a probability"},
-      {"drop=0.1:5us", "wire fault 'drop=0.1:5us': ':5us' has no meaning behind a probability"},
-      {"drop=0.1,drop=0.2", "wire fault 'drop=0.2': this fault was given before"},
-      {"delay=0.1:5", "wire fault 'delay=0.1:5': a time has one of the units ns, us, ms and s"},
-      {"delay=0.1:us", "wire fault 'delay=0.1:us': 'us' is no number"},
-      {"delay=0.1:11s", "wire fault 'delay=0.1:11s': a delay is 0 to 10 seconds"},
-      {"delay=0.1:-1s", "wire fault 'delay=0.1:-1s': a delay is 0 to 10 seconds"},
-      {"drop=0.1,", "wire fault '': nothing follows the last comma"},
+       "fault 'lose=0.1': there is no such fault; there are drop, corrupt, duplicate, reorder, delay, error and "
+       "early"},
+      {"drop", "fault 'drop': it has no probability"},
+      {"drop=", "fault 'drop=': '' is no number"},
+      {"drop=x", "fault 'drop=x': 'x' is no number"},
+      {"drop=nan", "fault 'drop=nan': 'nan' is no number"},
+      {"drop=inf", "fault 'drop=inf': 'inf' is no number"},
+      {"drop=-0.1", "fault 'drop=-0.1': a probability is 0 to 1"},
+      {"drop=1.1", "fault 'drop=1.1': a probability is 0 to 1"},
+      {"drop=1%", "fault 'drop=1%': '%' has no meaning behind a probability"},
+      {"drop=0.1:5us", "fault 'drop=0.1:5us': ':5us' has no meaning behind a probability"},
+      {"drop=0.1,drop=0.2", "fault 'drop=0.2': this fault was given before"},
+      {"delay=0.1:5", "fault 'delay=0.1:5': a time has one of the units ns, us, ms and s"},
+      {"delay=0.1:us", "fault 'delay=0.1:us': 'us' is no number"},
+      {"delay=0.1:11s", "fault 'delay=0.1:11s': its time is 0 to 10 seconds"},
+      {"delay=0.1:-1s", "fault 'delay=0.1:-1s': its time is 0 to 10 seconds"},
+      {"drop=0.1,", "fault '': nothing follows the last comma"},
       {",drop=0.1",
-       "wire fault '': there is no such fault; there are drop, corrupt, duplicate, reorder and "
-       "delay"},
-      {"drop=0.6,corrupt=0.6", "wire faults: their probabilities have a sum above 1"},
+       "fault '': there is no such fault; there are drop, corrupt, duplicate, reorder, delay, "
+       "error and early"},
+      {"error=0.1:5us", "fault 'error=0.1:5us': ':5us' has no meaning behind a probability"},
+      {"error=0.6,early=0.6", "faults of completions: their probabilities have a sum above 1"},
+      {"drop=0.6,corrupt=0.6", "faults of packets: their probabilities have a sum above 1"},
   };
   for (const auto& [text, why] : all) EXPECT_EQ(refusal(text), why);
 }
 
 TEST(RoceWireFaults, AreDrawnAsOftenAsAskedAndFollowFromTheSeed) {
   const WireFaults faults =
-      parse_wire_faults("drop=0.01,corrupt=0.02,duplicate=0.03,reorder=0.04,delay=0.05");
+      parse_faults("drop=0.01,corrupt=0.02,duplicate=0.03,reorder=0.04,delay=0.05").wire;
   const Endpoint a{.address = 1, .port = 2}, b{.address = 3, .port = 4};
   constexpr u64 kDraws = 200'000;
   std::array<double, kWireFaults> counts{};
