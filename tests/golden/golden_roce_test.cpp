@@ -30,6 +30,7 @@ Headers headers_of(Keys& in) {
   h.queue_pair = word("destqp");
   h.wants_ack = in("a") != 0;
   h.psn = word("psn");
+  if (in.has("xrceth.xrcsrq")) h.shared_receives = word("xrceth.xrcsrq");
   if (in.has("deth.q_key")) {
     h.queue_key = word("deth.q_key");
     h.source_queue_pair = word("deth.srcqp");
@@ -79,7 +80,7 @@ TEST(GoldenRoce, PacketsAreReadAndWrittenAsTsharkReadsThem) {
       EXPECT_EQ(to_hex(again), to_hex(bytes));
     }
   }
-  EXPECT_EQ(opcodes.size(), 37u) << "RC has 23 operations, UC 12, UD 2";
+  EXPECT_EQ(opcodes.size(), 60u) << "RC and XRC have 23 operations each, UC 12, UD 2";
 }
 
 TEST(GoldenRoce, EachPacketCutShortIsRefused) {
@@ -105,7 +106,7 @@ TEST(RoceWire, OperationsOfNoServiceAreRefused) {
     Decoded decoded;
     const auto error = decode(bytes, decoded);
     const int service = opcode >> 5, operation = opcode & 31;
-    const bool exists = (service == 0 && operation <= 23 && operation != 21) ||
+    const bool exists = ((service == 0 || service == 5) && operation <= 23 && operation != 21) ||
                         (service == 1 && operation <= 11) ||
                         (service == 3 && (operation == 4 || operation == 5));
     EXPECT_EQ(error == DecodeError::unknown_opcode, !exists) << opcode;

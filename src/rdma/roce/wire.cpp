@@ -77,6 +77,7 @@ Shape shape_of(Service service, Operation operation) {
   const auto needed = [service]() -> u16 {
     switch (service) {
       case Service::rc:
+      case Service::xrc:
         return kExists;
       case Service::uc:
         return kUc;
@@ -97,13 +98,14 @@ Shape shape_of(Service service, Operation operation) {
           .atomic_ack = (bits & kAtomicAck) != 0,
           .immediate = (bits & kImmediate) != 0,
           .invalidate = (bits & kInvalidate) != 0,
-          .deth = service == Service::ud};
+          .deth = service == Service::ud,
+          .xrceth = service == Service::xrc && (bits & kRequest) != 0};
 }
 
 std::size_t header_bytes(const Shape& shape) {
   return kBthBytes + (shape.reth ? 16 : 0) + (shape.atomic ? 28 : 0) + (shape.aeth ? 4 : 0) +
          (shape.atomic_ack ? 8 : 0) + (shape.immediate ? 4 : 0) + (shape.invalidate ? 4 : 0) +
-         (shape.deth ? 8 : 0);
+         (shape.deth ? 8 : 0) + (shape.xrceth ? 4 : 0);
 }
 
 std::size_t encode(const Headers& h, std::size_t payload_bytes, u8* out) {
@@ -117,6 +119,11 @@ std::size_t encode(const Headers& h, std::size_t payload_bytes, u8* out) {
   out[8] = h.wants_ack ? 0x80 : 0;
   store<3>(out + 9, h.psn);
   u8* at = out + kBthBytes;
+  if (shape.xrceth) {
+    at[0] = 0;
+    store<3>(at + 1, h.shared_receives);
+    at += 4;
+  }
   if (shape.deth) {
     store<4>(at, h.queue_key);
     at[4] = 0;
@@ -182,6 +189,10 @@ std::optional<DecodeError> decode(std::span<const u8> bytes, Decoded& into) {
   h.wants_ack = (copy[8] & 0x80) != 0;
   read<3>(copy + 9, h.psn);
   const u8* at = copy + kBthBytes;
+  if (shape.xrceth) {
+    read<3>(at + 1, h.shared_receives);
+    at += 4;
+  }
   if (shape.deth) {
     read<4>(at, h.queue_key);
     read<3>(at + 5, h.source_queue_pair);

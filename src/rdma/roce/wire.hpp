@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // RoCEv2 packets from BTH to pad: pure encode and decode. All fields are big-endian on the wire and in the
-// host's order here. Sources: InfiniBand Architecture Specification 1.4, volume 1, chapter 9 and annex A17;
-// Linux's rdma_rxe as an independent reader.
+// host's order here. Sources: InfiniBand Architecture Specification 1.4, volume 1, chapter 9 and annexes A14
+// (XRC) and A17; Linux's rdma_rxe as an independent reader.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -15,17 +15,20 @@ namespace doorbell::roce {
 
 /// UDP's destination port.
 inline constexpr u16 kPort = 4791;
-/// The longest headers of a packet: BTH and AtomicETH.
-/// and ImmDt.
-inline constexpr std::size_t kLongestHeaders = 40;
+/// The longest headers of a packet: BTH, XRCETH and AtomicETH.
+inline constexpr std::size_t kLongestHeaders = 44;
 inline constexpr std::size_t kIcrcBytes = 4;
 /// The largest path MTU: payload bytes of one packet.
 inline constexpr u32 kLargestMtu = 4096;
-/// PSNs and queue pair numbers have 24 bits.
+/// PSNs, and numbers of queue pairs and of shared receive queues, have 24 bits.
 inline constexpr u32 kMask24 = 0xFF'FFFF;
 
 /// Which service a queue pair has: the top three bits of an opcode.
-enum class Service : u8 { rc = 0, uc = 1, ud = 3 };
+enum class Service : u8 { rc = 0, uc = 1, ud = 3, xrc = 5 };
+/// Whether packets are acknowledged.
+[[nodiscard]] constexpr bool reliable(Service service) {
+  return service == Service::rc || service == Service::xrc;
+}
 
 /// The low five bits of an opcode.
 enum class Operation : u8 {
@@ -68,6 +71,7 @@ struct Shape {
   bool immediate = false;
   bool invalidate = false;  ///< IETH
   bool deth = false;
+  bool xrceth = false;  ///< directly behind BTH
 };
 [[nodiscard]] Shape shape_of(Service service, Operation operation);
 
@@ -116,6 +120,7 @@ struct Headers {
   u32 invalidate_key = 0;
   u32 queue_key = 0;
   u32 source_queue_pair = 0;
+  u32 shared_receives = 0;  ///< XRCETH: the number of a shared receive queue, 24 bits
 };
 
 struct Decoded {
