@@ -134,8 +134,10 @@ roce::Listener listener() {
               },
           .queue_pair =
               [tell](roce::QueuePair& queue, roce::Event event) {
-                ibv_qp* qp = static_cast<Qp*>(queue.owner)->plain();
-                tell(qp->context, event, [qp](auto& element) { element.qp = qp; });
+                for (Qp* one = static_cast<Qp*>(queue.owner); one != nullptr; one = one->next) {
+                  ibv_qp* qp = one->plain();
+                  tell(qp->context, event, [qp](auto& element) { element.qp = qp; });
+                }
               },
           .completion_queue =
               [tell](roce::CompletionQueue& queue, roce::Event event) {

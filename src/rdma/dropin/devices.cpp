@@ -119,6 +119,7 @@ ibv_context* Devices::open_locked(Device& device) {
   set_completion_operations(*context);
   set_queue_pair_operations(*context);
   set_receive_operations(*context);
+  set_xrc_operations(*context);
   contexts_.insert(context.get());
   return context.release()->base();
 }
@@ -158,6 +159,27 @@ Dm* Devices::memory(Context& context, u32 handle) {
   return find(context, &Context::memories, handle);
 }
 
+std::shared_ptr<XrcDomain> Devices::xrc_domain(Context& context, u64 device, u64 inode) {
+  for (Context* other : contexts_) {
+    if (other->adapter != context.adapter) continue;
+    const std::lock_guard inner(other->mutex);
+    for (const Xrcd* one : other->xrc_domains)
+      if (one->domain->file >= 0 && one->domain->device == device && one->domain->inode == inode)
+        return one->domain;
+  }
+  return nullptr;
+}
+
+void Devices::with_xrc_responder(Context& context, u32 number, const std::function<void(Qp&)>& work) {
+  const std::lock_guard lock(mutex_);
+  for (Context* other : contexts_) {
+    if (other->adapter != context.adapter) continue;
+    const std::lock_guard inner(other->mutex);
+    for (Qp* one : other->queue_pairs)
+      if (one->plain()->qp_num == number && one->plain()->qp_type == IBV_QPT_XRC_RECV) return work(*one);
+  }
+}
+
 void Devices::close(Context& context) {
   {
     const std::lock_guard lock(mutex_);
@@ -166,10 +188,7 @@ void Devices::close(Context& context) {
       // The program may have left objects behind. Their memory is no longer the NIC's to touch; the
       // structures stay, because the program still holds them.
       const std::lock_guard inner(context.mutex);
-      for (Qp* queue_pair : context.queue_pairs) {
-        remember(*queue_pair, *context.adapter);
-        queue_pair->queue.reset();
-      }
+      for (Qp* queue_pair : context.queue_pairs) leave(context, *queue_pair);
       for (Srq* receives : context.shared_receives) receives->queue.reset();
       for (Cq* completions : context.completion_queues) completions->queue.reset();
       for (ibv_mw* window : context.windows) (void)context.nic->free_window(window->rkey);
@@ -212,7 +231,9 @@ void Devices::after_fork_in_child() {
   for (Context* context : contexts_) {
     context->dead = true;
     set_dead_operations(*context);
-    for (Qp* queue_pair : context->queue_pairs) (void)queue_pair->queue.release();
+    // Never destroyed.
+    for (Qp* queue_pair : context->queue_pairs)
+      (void)new std::shared_ptr<roce::QueuePair>(std::move(queue_pair->queue));
     for (Srq* receives : context->shared_receives) (void)receives->queue.release();
     for (Cq* completions : context->completion_queues) (void)completions->queue.release();
   }

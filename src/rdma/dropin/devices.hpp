@@ -4,6 +4,7 @@
 // The devices of this process, and the contexts that are open.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -34,6 +35,13 @@ class Devices {
   [[nodiscard]] Mr* region(Context& context, u32 handle);
   [[nodiscard]] Pd* domain(Context& context, u32 handle);
   [[nodiscard]] Dm* memory(Context& context, u32 handle);
+  /// Held while a domain of XRC is looked for and made.
+  [[nodiscard]] std::unique_lock<std::mutex> locked() { return std::unique_lock(mutex_); }
+  /// With locked(): the device's domain of a file; nullptr for none.
+  [[nodiscard]] std::shared_ptr<XrcDomain> xrc_domain(Context& context, u64 device, u64 inode);
+  /// Does `work` with a handle of the device's queue pair of this number, if it is a responder of XRC; nobody
+  /// ends it meanwhile.
+  void with_xrc_responder(Context& context, u32 number, const std::function<void(Qp&)>& work);
 
   /// When the program ends: what peers still wait for leaves.
   void at_exit();

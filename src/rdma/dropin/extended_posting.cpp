@@ -156,6 +156,11 @@ void set_extended_posting(Qp& qp) {
     roce::SendRequest& request = add(one, Op::bind_window);
     if (const int error = to_bind(window, key, *info, request)) refuse(of_queue(one), error);
   };
+  if (qp.service == roce::Service::xrc) {
+    base.wr_set_xrc_srqn = [](ibv_qp_ex* one, uint32_t number) {
+      if (Builder::Item* item = last(of_queue(one))) item->request.shared_receives = number;
+    };
+  }
   if (qp.service == roce::Service::uc) return;
   base.wr_send_inv = [](ibv_qp_ex* one, uint32_t key) {
     add(one, Op::send_invalidate).immediate_or_key = key;

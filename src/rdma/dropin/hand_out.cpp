@@ -34,7 +34,9 @@ DOORBELL_VERBS int doorbell_verbs_queue_rings(ibv_qp* base, doorbell_queue_rings
   Context& context = of(base->context);
   if (context.dead) return EIO;
   // Rings of shared receive queues are of another form.
-  if (qp.service == doorbell::roce::Service::ud || base->srq != nullptr) return EOPNOTSUPP;
+  if (qp.service == doorbell::roce::Service::ud || qp.service == doorbell::roce::Service::xrc ||
+      base->srq != nullptr)
+    return EOPNOTSUPP;
   return guarded([&] {
     const ibv_qp_cap& sizes = qp.made.cap;
     const auto& rings = context.adapter->rings().rings_of(*qp.queue, sizes.max_send_wr, sizes.max_recv_wr,

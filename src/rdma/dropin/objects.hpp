@@ -26,6 +26,7 @@ struct Mr;
 struct Cq;
 struct Qp;
 struct Srq;
+struct Xrcd;
 
 struct Device {
   ibv_device base = {};
@@ -50,6 +51,7 @@ struct Context {
   std::mutex mutex;  ///< of the sets, which ibv_close_device ends in this order
   std::unordered_set<Qp*> queue_pairs;
   std::unordered_set<Srq*> shared_receives;
+  std::unordered_set<Xrcd*> xrc_domains;
   std::unordered_set<Cq*> completion_queues;
   std::unordered_set<ibv_mw*> windows;
   std::unordered_set<Mr*> regions;
@@ -65,6 +67,20 @@ struct Pd {
   u32 number = 0;    ///< the NIC's
   std::atomic<u32> users{0};
   struct Td* thread_domain = nullptr;  ///< a parent domain's
+};
+
+/// A domain of XRC: of this process's NIC alone, whatever file it was opened by.
+struct XrcDomain {
+  u32 number = 0;  ///< the NIC's
+  int file = -1;   ///< an own descriptor, so that no other file gets the inode
+  u64 device = 0, inode = 0;
+  ~XrcDomain();
+};
+
+struct Xrcd {
+  ibv_xrcd base = {};
+  std::shared_ptr<XrcDomain> domain;  ///< of all who opened the same file
+  std::atomic<u32> users{0};
 };
 
 struct Td {
@@ -116,6 +132,8 @@ struct Srq {
   std::unique_ptr<roce::SharedReceiveQueue> queue;
   std::atomic<u32> users{0};
   Pd* domain = nullptr;
+  Xrcd* xrc_domain = nullptr;  ///< of XRC, which has a completion queue, too
+  Cq* completions = nullptr;
   u32 async_taken = 0;
 };
 
@@ -135,9 +153,11 @@ struct Builder {
 struct Qp {
   ibv_qp_ex base = {};
   roce::Attendant* attendant = nullptr;
-  std::unique_ptr<roce::QueuePair> queue;
+  std::shared_ptr<roce::QueuePair> queue;  ///< of all handles that ibv_open_qp gave
+  Qp* next = nullptr;                      ///< the next handle; with the engine. queue->owner is the first
   roce::Service service = roce::Service::rc;
-  Pd* domain = nullptr;
+  Pd* domain = nullptr;         ///< not of XRC's responder
+  Xrcd* xrc_domain = nullptr;   ///< of XRC's responder
   ibv_qp_attr attributes = {};  ///< as the program set them
   ibv_qp_init_attr made = {};
   u32 async_taken = 0;
@@ -165,6 +185,7 @@ void set_completion_operations(Context& context);  // completions.cpp, extended_
 void set_queue_pair_operations(Context& context);  // queue_pairs.cpp, posting.cpp
 void set_posting_operations(Context& context);     // posting.cpp
 void set_receive_operations(Context& context);     // shared_receives.cpp
+void set_xrc_operations(Context& context);         // xrc.cpp
 /// In their place where a child of fork() has the context: all refuse with EIO.
 void set_dead_operations(Context& context);  // fork.cpp
 
@@ -207,6 +228,15 @@ int to_bind(const ibv_mw* window, u32 new_key, const ibv_mw_bind_info& info, roc
 int to_address(const Qp& qp, ibv_ah* handle, u32 queue_pair, u32 queue_key, roce::SendRequest& into);
 /// The peer that a GID names; false if it is no IPv4 address.
 bool endpoint_of(const ibv_ah_attr& attributes, u16 port, roce::Endpoint& into);
+
+/// Makes `qp` one more handle of its queue pair, next to `other` if there is one.
+void join(Context& context, Qp& qp, Qp* other = nullptr);
+/// The other handles of the queue pair have the same attributes.
+void share_attributes(Context& context, const Qp& qp);
+/// Gives the queue pair up, which ends with its last handle.
+void leave(Context& context, Qp& qp);
+/// What calls of a queue pair use, counted for it by one more or less.
+void count_users(Qp& qp, int by);
 
 /// The NIC's reports; called with its engine held.
 [[nodiscard]] roce::Listener listener();

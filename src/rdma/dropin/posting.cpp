@@ -50,6 +50,7 @@ int to_request(Qp& qp, const ibv_send_wr& wr, roce::SendRequest& into) {
     return EINVAL;
   into.flags = static_cast<u8>(wr.send_flags);
   into.immediate_or_key = wr.imm_data;
+  if (qp.service == roce::Service::xrc) into.shared_receives = wr.qp_type.xrc.remote_srqn;
   switch (wr.opcode) {
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:

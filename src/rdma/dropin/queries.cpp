@@ -43,7 +43,7 @@ int query_device_plain(ibv_context* base, ibv_device_attr* into) {
   into->max_qp_wr = static_cast<int>(limits.requests);
   into->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_MEM_WINDOW |
                            IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
-                           IBV_DEVICE_CURR_QP_STATE_MOD;
+                           IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_XRC;
   into->max_sge = static_cast<int>(limits.sges);
   into->max_sge_rd = static_cast<int>(limits.sges);
   into->max_cq = static_cast<int>(limits.completion_queues);

@@ -37,20 +37,16 @@ bool kind_of(ibv_qp_type type, Kind& into) {
     case IBV_QPT_UC:
       into = {roce::Service::uc, kUcOperations};
       return true;
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+      into = {roce::Service::xrc, kRcOperations};
+      return true;
     case IBV_QPT_UD:
       into = {roce::Service::ud, kUdOperations};
       return true;
     default:
       return false;
   }
-}
-
-void count_users(Qp& qp, int by) {
-  const auto change = [by](std::atomic<u32>& users) { users.fetch_add(static_cast<u32>(by)); };
-  change(qp.domain->users);
-  change(of<Cq>(qp.plain()->send_cq).users);
-  change(of<Cq>(qp.plain()->recv_cq).users);
-  if (qp.plain()->srq != nullptr) change(of<Srq>(qp.plain()->srq).users);
 }
 
 /// EINVAL for sizes that the NIC does not have.
@@ -62,73 +58,105 @@ int check_sizes(const ibv_qp_cap& sizes, const roce::Limits& limits) {
              : 0;
 }
 
-ibv_qp* make_queue_pair(ibv_context* base, ibv_pd* pd, ibv_qp_init_attr& attributes, u64 operations,
-                        bool extended, bool management = false) {
+/// What of a queue pair's description its type does not have is nothing. EINVAL for what is missing.
+int check_parts(ibv_qp_init_attr& a, const ibv_pd* pd, const ibv_xrcd* xrc_domain) {
+  ibv_qp_cap& sizes = a.cap;
+  if (a.qp_type == IBV_QPT_XRC_RECV) {
+    a.send_cq = a.recv_cq = nullptr;
+    a.srq = nullptr;
+    sizes = {};
+    return pd != nullptr || xrc_domain == nullptr ? EINVAL : 0;
+  }
+  if (a.qp_type == IBV_QPT_XRC_SEND) {
+    a.recv_cq = nullptr;
+    a.srq = nullptr;
+    sizes.max_recv_wr = sizes.max_recv_sge = 0;
+  } else if (a.recv_cq == nullptr) {
+    return EINVAL;
+  }
+  if (a.srq != nullptr) {
+    if (of<Srq>(a.srq).xrc_domain != nullptr) return EINVAL;
+    sizes.max_recv_wr = sizes.max_recv_sge = 0;
+  }
+  return pd == nullptr || xrc_domain != nullptr || a.send_cq == nullptr ? EINVAL : 0;
+}
+
+roce::CompletionQueue* queue_of(ibv_cq* cq) {
+  return cq != nullptr ? of<Cq>(cq).queue.get() : nullptr;
+}
+
+ibv_qp* make_queue_pair(ibv_context* base, ibv_pd* pd, ibv_xrcd* xrc_domain, ibv_qp_init_attr& attributes,
+                        u64 operations, bool extended, bool management = false) {
   Context& context = of(base);
   if (context.dead) return refused(EIO);
   Kind kind{};
   if (!kind_of(attributes.qp_type, kind)) return refused(EOPNOTSUPP);
-  if (pd == nullptr || attributes.send_cq == nullptr || attributes.recv_cq == nullptr) return refused(EINVAL);
+  ibv_qp_init_attr made = attributes;
+  if (const int error = check_parts(made, pd, xrc_domain)) return refused(error);
   if ((operations & ~kind.operations) != 0) return refused(EOPNOTSUPP);
-  ibv_qp_cap& sizes = attributes.cap;
-  if (attributes.srq != nullptr) sizes.max_recv_wr = sizes.max_recv_sge = 0;
+  const ibv_qp_cap& sizes = made.cap;
   if (const int error = check_sizes(sizes, context.nic->limits())) return refused(error);
   auto qp = std::make_unique<Qp>();
   qp->attendant = &context.adapter->attendant();
   qp->service = kind.service;
-  qp->domain = &of<Pd>(pd);
+  qp->domain = pd != nullptr ? &of<Pd>(pd) : nullptr;
+  qp->xrc_domain = xrc_domain != nullptr ? &of<Xrcd>(xrc_domain) : nullptr;
   qp->extended = extended;
   const roce::QueuePairOptions options{
       .service = kind.service,
-      .protection_domain = qp->domain->number,
-      .send_completions = of<Cq>(attributes.send_cq).queue.get(),
-      .receive_completions = of<Cq>(attributes.recv_cq).queue.get(),
-      .shared_receives = attributes.srq != nullptr ? of<Srq>(attributes.srq).queue.get() : nullptr,
+      .half = made.qp_type == IBV_QPT_XRC_SEND   ? roce::Half::requester
+              : made.qp_type == IBV_QPT_XRC_RECV ? roce::Half::responder
+                                                 : roce::Half::both,
+      .xrc_domain = qp->xrc_domain != nullptr ? qp->xrc_domain->domain->number : 0,
+      .protection_domain = qp->domain != nullptr ? qp->domain->number : 0,
+      .send_completions = queue_of(made.send_cq),
+      .receive_completions = queue_of(made.recv_cq),
+      .shared_receives = made.srq != nullptr ? of<Srq>(made.srq).queue.get() : nullptr,
       .send_requests = sizes.max_send_wr,
       .receive_requests = sizes.max_recv_wr,
       .send_sges = sizes.max_send_sge,
       .receive_sges = sizes.max_recv_sge,
       .inline_bytes = sizes.max_inline_data,
-      .signal_all = attributes.sq_sig_all != 0,
+      .signal_all = made.sq_sig_all != 0,
       .management = management};
-  if (const int error = context.nic->make_queue_pair(options, qp->queue)) return refused(error);
-  qp->queue->owner = qp.get();
-  qp->made = attributes;
+  std::unique_ptr<roce::QueuePair> queue;
+  if (const int error = context.nic->make_queue_pair(options, queue)) return refused(error);
+  qp->queue = std::move(queue);
+  attributes.cap = sizes;
+  qp->made = made;
   qp->attributes.cap = sizes;
   qp->attributes.port_num = 1;
   ibv_qp& plain = *qp->plain();
   plain.context = base;
-  plain.qp_context = attributes.qp_context;
+  plain.qp_context = made.qp_context;
   plain.pd = pd;
-  plain.send_cq = attributes.send_cq;
-  plain.recv_cq = attributes.recv_cq;
-  plain.srq = attributes.srq;
+  plain.send_cq = made.send_cq;
+  plain.recv_cq = made.recv_cq;
+  plain.srq = made.srq;
   plain.handle = context.adapter->next_handle();
   plain.qp_num = qp->queue->number();
   plain.state = IBV_QPS_RESET;
-  plain.qp_type = attributes.qp_type;
-  ::pthread_mutex_init(&plain.mutex, nullptr);
-  ::pthread_cond_init(&plain.cond, nullptr);
+  plain.qp_type = made.qp_type;
   if (extended) set_extended_posting(*qp);
-  count_users(*qp, 1);
-  watch(*qp, context);
+  join(context, *qp);
   const std::lock_guard lock(context.mutex);
   context.queue_pairs.insert(qp.get());
   return qp.release()->plain();
 }
 
 ibv_qp* make_extended_queue_pair(ibv_context* base, ibv_qp_init_attr_ex* attributes) {
-  constexpr u32 kKnown =
-      IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+  constexpr u32 kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+                         IBV_QP_INIT_ATTR_CREATE_FLAGS;
   const u32 mask = attributes->comp_mask;
   if ((mask & ~kKnown) != 0) return refused(EOPNOTSUPP);
-  if ((mask & IBV_QP_INIT_ATTR_PD) == 0) return refused(EINVAL);
   if ((mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attributes->create_flags != 0)
     return refused(EOPNOTSUPP);
   const bool extended = (mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   // The longer structure begins as the plain one.
   auto& plain = *reinterpret_cast<ibv_qp_init_attr*>(attributes);
-  return make_queue_pair(base, attributes->pd, plain, extended ? attributes->send_ops_flags : 0, extended);
+  return make_queue_pair(base, (mask & IBV_QP_INIT_ATTR_PD) != 0 ? attributes->pd : nullptr,
+                         (mask & IBV_QP_INIT_ATTR_XRCD) != 0 ? attributes->xrcd : nullptr, plain,
+                         extended ? attributes->send_ops_flags : 0, extended);
 }
 
 /// EINVAL for values that no queue pair can have; which attributes a transition needs is the NIC's to say.
@@ -174,9 +202,19 @@ void remember_attributes(ibv_qp_attr& kept, const ibv_qp_attr& a, int mask) {
   take(IBV_QP_RNR_RETRY, kept.rnr_retry, a.rnr_retry);
 }
 
+/// Without the attributes of the half that an XRC queue pair is not: the kernel ignores them, and programs
+/// count on that.
+int mask_of(ibv_qp_type type, int mask) {
+  if (type == IBV_QPT_XRC_SEND) return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  if (type == IBV_QPT_XRC_RECV)
+    return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+  return mask;
+}
+
 int modify(Qp& qp, const ibv_qp_attr& a, int mask) {
   Context& context = of(qp.plain()->context);
   if (context.dead) return EIO;
+  mask = mask_of(qp.plain()->qp_type, mask);
   if (const int error = check_values(a, mask, context.nic->limits().reads)) return error;
   roce::QueuePairAttributes to{.state = static_cast<roce::State>(a.qp_state),
                                .current = static_cast<roce::State>(a.cur_qp_state),
@@ -199,6 +237,7 @@ int modify(Qp& qp, const ibv_qp_attr& a, int mask) {
   constexpr int kOwn = IBV_QP_EN_SQD_ASYNC_NOTIFY | IBV_QP_PATH_MIG_STATE;
   if (const int error = qp.queue->modify(to, static_cast<u32>(mask & ~kOwn))) return error;
   remember_attributes(qp.attributes, a, mask);
+  if (qp.xrc_domain != nullptr) share_attributes(context, qp);
   if ((mask & IBV_QP_STATE) != 0) qp.plain()->state = a.qp_state;
   if ((mask & IBV_QP_STATE) != 0 && a.qp_state == IBV_QPS_RESET) context.adapter->rings().reset(*qp.queue);
   return 0;
@@ -217,11 +256,11 @@ using namespace doorbell::dropin;
 using doorbell::u32;
 
 DOORBELL_VERBS ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
-  return make_queue_pair(pd->context, pd, *attributes, 0, false);
+  return make_queue_pair(pd->context, pd, nullptr, *attributes, 0, false);
 }
 
 DOORBELL_VERBS ibv_qp* doorbell_verbs_management_queue(ibv_pd* pd, ibv_qp_init_attr* attributes) {
-  return make_queue_pair(pd->context, pd, *attributes, 0, false, true);
+  return make_queue_pair(pd->context, pd, nullptr, *attributes, 0, false, true);
 }
 
 DOORBELL_VERBS ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* base) {
@@ -255,8 +294,7 @@ DOORBELL_VERBS int ibv_destroy_qp(ibv_qp* base) {
     if (!context.dead) context.adapter->rings().forget(*qp.queue);
     // Packets that the peer waits for leave first: an acknowledgement that is not sent is a time-out there.
     (void)context.nic->progress_waiting();
-    remember(qp, *context.adapter);
-    qp.queue.reset();
+    leave(context, qp);
   }
   end_events(context, qp);
   count_users(qp, -1);

@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <mutex>
+#include <unordered_set>
 #include <vector>
 
 #include "rdma/dropin/devices.hpp"
@@ -55,7 +56,7 @@ std::string dotted(u32 address) {
 }
 
 Line line_of(const Qp& queue_pair, const Adapter& adapter) {
-  static constexpr const char* kServices[] = {"RC", "UC", "", "UD"};
+  static constexpr const char* kServices[] = {"RC", "UC", "", "UD", "", "XRC"};
   const roce::QueuePairAttributes attributes = queue_pair.queue->attributes();
   return {.device = "doorbell" + std::to_string(adapter.device()),
           .number = queue_pair.queue->number(),
@@ -186,6 +187,12 @@ void watch(Qp& queue_pair, Context& context) {
   state().live.push_back({&queue_pair, context.adapter.get()});
 }
 
+void unwatch(const Qp& queue_pair) {
+  if (!reporting()) return;
+  const std::lock_guard lock(state().mutex);
+  std::erase_if(state().live, [&](const Live& one) { return one.queue_pair == &queue_pair; });
+}
+
 void remember(Qp& queue_pair, const Adapter& adapter) {
   if (!reporting() || queue_pair.queue == nullptr) return;
   const std::lock_guard lock(state().mutex);
@@ -204,8 +211,11 @@ void write_report() {
   if (!reporting()) return;
   const std::lock_guard lock(state().mutex);
   std::vector<Line> lines = std::move(state().ended);
+  // One line for all handles of a queue pair.
+  std::unordered_set<const roce::QueuePair*> seen;
   for (const Live& one : state().live)
-    if (one.queue_pair->queue != nullptr) lines.push_back(line_of(*one.queue_pair, *one.adapter));
+    if (one.queue_pair->queue != nullptr && seen.insert(one.queue_pair->queue.get()).second)
+      lines.push_back(line_of(*one.queue_pair, *one.adapter));
   state().live.clear();
   state().ended.clear();
   if (state().to == kReportToStderr) {

@@ -17,6 +17,8 @@ void report_at_exit(const std::string& to);
 /// A queue pair that lives, until remember() takes its last counts.
 void watch(Qp& queue_pair, Context& context);
 /// Its counts stay when it ends. Nothing where nobody asked for a report.
+/// Forgets a handle of a queue pair that others still have.
+void unwatch(const Qp& queue_pair);
 void remember(Qp& queue_pair, const Adapter& adapter);
 /// At the end of the program.
 void write_report();

@@ -24,7 +24,16 @@ int post_receive(ibv_srq* base, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   return 0;
 }
 
-ibv_srq* make_queue(ibv_pd* pd, void* its_context, ibv_srq_attr& attributes) {
+void count_users(Srq& srq, int by) {
+  srq.domain->users.fetch_add(static_cast<u32>(by));
+  if (srq.completions == nullptr) return;
+  srq.xrc_domain->users.fetch_add(static_cast<u32>(by));
+  srq.completions->users.fetch_add(static_cast<u32>(by));
+}
+
+/// `xrc_domain` and `completions`: of XRC.
+ibv_srq* make_queue(ibv_pd* pd, void* its_context, ibv_srq_attr& attributes, Xrcd* xrc_domain = nullptr,
+                    Cq* completions = nullptr) {
   Context& context = of(pd->context);
   if (context.dead) return refused(EIO);
   const roce::Limits& limits = context.nic->limits();
@@ -32,10 +41,16 @@ ibv_srq* make_queue(ibv_pd* pd, void* its_context, ibv_srq_attr& attributes) {
     return refused(EINVAL);
   auto srq = std::make_unique<Srq>();
   srq->domain = &of<Pd>(pd);
+  srq->xrc_domain = xrc_domain;
+  srq->completions = completions;
   // A limit is set by ibv_modify_srq alone.
-  if (const int error = context.nic->make_shared_receive_queue(srq->domain->number, attributes.max_wr,
-                                                               attributes.max_sge, 0, srq->queue))
-    return refused(error);
+  const roce::SharedReceiveOptions options{
+      .protection_domain = srq->domain->number,
+      .requests = attributes.max_wr,
+      .sges = attributes.max_sge,
+      .completions = completions != nullptr ? completions->queue.get() : nullptr,
+      .xrc_domain = xrc_domain != nullptr ? xrc_domain->domain->number : 0};
+  if (const int error = context.nic->make_shared_receive_queue(options, srq->queue)) return refused(error);
   srq->queue->owner = srq.get();
   attributes.max_wr = srq->queue->max_requests();
   attributes.max_sge = srq->queue->max_sges();
@@ -45,18 +60,27 @@ ibv_srq* make_queue(ibv_pd* pd, void* its_context, ibv_srq_attr& attributes) {
   srq->base.handle = context.adapter->next_handle();
   ::pthread_mutex_init(&srq->base.mutex, nullptr);
   ::pthread_cond_init(&srq->base.cond, nullptr);
-  srq->domain->users.fetch_add(1);
+  count_users(*srq, 1);
   const std::lock_guard lock(context.mutex);
   context.shared_receives.insert(srq.get());
   return &srq.release()->base;
 }
 
 ibv_srq* make_extended_queue(ibv_context*, ibv_srq_init_attr_ex* attributes) {
+  constexpr u32 kOfXrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
   const u32 mask = attributes->comp_mask;
-  if ((mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && attributes->srq_type != IBV_SRQT_BASIC)
+  const auto type = (mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 ? attributes->srq_type : IBV_SRQT_BASIC;
+  if ((type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC) ||
+      (mask & ~u32{IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | kOfXrc}) != 0)
     return refused(EOPNOTSUPP);
-  if ((mask & ~u32{IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD}) != 0) return refused(EOPNOTSUPP);
   if ((mask & IBV_SRQ_INIT_ATTR_PD) == 0 || attributes->pd == nullptr) return refused(EINVAL);
+  if (type == IBV_SRQT_XRC) {
+    if ((mask & kOfXrc) != kOfXrc || attributes->xrcd == nullptr || attributes->cq == nullptr)
+      return refused(EINVAL);
+    return make_queue(attributes->pd, attributes->srq_context, attributes->attr, &of<Xrcd>(attributes->xrcd),
+                      &of<Cq>(attributes->cq));
+  }
+  if ((mask & kOfXrc) != 0) return refused(EINVAL);
   return make_queue(attributes->pd, attributes->srq_context, attributes->attr);
 }
 
@@ -107,7 +131,7 @@ DOORBELL_VERBS int ibv_destroy_srq(ibv_srq* base) {
   }
   srq.queue.reset();
   end_events(context, srq);
-  srq.domain->users.fetch_sub(1);
+  count_users(srq, -1);
   delete &srq;
   return 0;
 }

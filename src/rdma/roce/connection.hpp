@@ -33,14 +33,16 @@ struct Connection {
   Carrier& carrier;
   const Clock& clock;
   Service service = Service::rc;
+  Half half = Half::both;
+  u32 xrc_domain = 0;
   u32 number = 0;
   u32 protection_domain = 0;
   bool signal_all = false;
   State state = State::reset;
   QueuePairAttributes attributes;
-  Path* path = nullptr;  ///< RC and UC: to the peer
-  CompletionRing* send_completions = nullptr;
-  CompletionRing* receive_completions = nullptr;
+  Path* path = nullptr;                           ///< RC and UC: to the peer
+  CompletionRing* send_completions = nullptr;     ///< not of XRC's responder
+  CompletionRing* receive_completions = nullptr;  ///< not of XRC, whose shared receive queues have them
   Counters counters;
   CompletionFaultDraws* faults = nullptr;  ///< none are injected
 

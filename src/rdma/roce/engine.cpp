@@ -32,9 +32,9 @@ NicEngine::NicEngine(Carrier& carrier, Listener listener, const Limits& limits,
       listener_(std::move(listener)),
       limits_(limits),
       running_(wall_ns()),
-      table_(256),
       // NICs of several processes begin at different numbers, so that a mix-up or a capture shows itself.
-      next_number_(std::random_device()() & kMask24) {
+      table_(256, std::random_device()()),
+      xrc_receives_(16, std::random_device()()) {
   if (faults.any()) faults_.emplace(faults, fault_log);
   engine_.set_release(
       [](void* engine) {
@@ -120,7 +120,7 @@ void NicEngine::forget(ModelledQueuePair& queue_pair) {
   std::erase(active_, &queue_pair);
   std::erase(timed_, &queue_pair);
   if (&queue_pair == management_) management_ = nullptr;
-  else table_[queue_pair.number() & (table_.size() - 1)] = nullptr;
+  else table_.remove(queue_pair);
   --queue_pairs_;
   add(counters_, queue_pair.counted());
 }
@@ -191,27 +191,18 @@ void NicEngine::dispatch(const Arrival& arrival) {
   queue_pair->arrived(packet, arrival.source);
 }
 
-u32 NicEngine::free_number() {
-  for (;;) {
-    next_number_ = psn_after(next_number_, 1);
-    // 0 and 1 are for management, the last one is for multicast.
-    if (next_number_ <= 1 || next_number_ == kMask24) continue;
-    if (table_[next_number_ & (table_.size() - 1)] == nullptr) return next_number_;
-  }
-}
-
-void NicEngine::grow() {
-  // Numbers lie in a row mostly; twice as many places as queue pairs find one at once. Two that share a place
-  // in the smaller table never share one in the larger.
-  std::vector<ModelledQueuePair*> larger(table_.size() * 2);
-  for (ModelledQueuePair* queue_pair : table_)
-    if (queue_pair != nullptr) larger[queue_pair->number() & (larger.size() - 1)] = queue_pair;
-  table_ = std::move(larger);
+/// A shared receive queue of XRC ends.
+void NicEngine::forget(SharedReceives& receives) {
+  const auto lock = engine();
+  xrc_receives_.remove(receives);
+  table_.each([&](ModelledQueuePair& queue_pair) { queue_pair.forget(receives); });
 }
 
 Errno NicEngine::make_queue_pair(const QueuePairOptions& o, std::unique_ptr<QueuePair>& into) {
+  const bool xrc = o.service == Service::xrc, responds = o.half != Half::requester;
   const u32 receives = o.shared_receives != nullptr ? 0 : o.receive_requests;
-  if (o.send_completions == nullptr || o.receive_completions == nullptr ||
+  if (xrc == (o.half == Half::both) || (xrc && o.shared_receives != nullptr) ||
+      (o.send_completions == nullptr && !(xrc && responds)) || (o.receive_completions == nullptr && !xrc) ||
       o.send_requests > limits_.requests || receives > limits_.requests || o.send_sges > limits_.sges ||
       o.receive_sges > limits_.sges || o.send_sges > kMostSges || o.receive_sges > kMostSges ||
       o.inline_bytes > limits_.inline_bytes || (o.management && o.service != Service::ud))
@@ -219,13 +210,13 @@ Errno NicEngine::make_queue_pair(const QueuePairOptions& o, std::unique_ptr<Queu
   const auto lock = engine();
   if (queue_pairs_ >= limits_.queue_pairs) return ENOMEM;
   if (o.management && management_ != nullptr) return EBUSY;
-  if (queue_pairs_ * 2 >= table_.size()) grow();
-  auto made = std::make_unique<ModelledQueuePair>(*this, o, o.management ? kManagement : free_number());
+  auto made =
+      std::make_unique<ModelledQueuePair>(*this, o, o.management ? kManagement : table_.free_number());
   if (o.management) management_ = made.get();
-  else table_[made->number() & (table_.size() - 1)] = made.get();
+  else table_.add(*made);
   ++queue_pairs_;
   // No round allocates.
-  for (auto* list : {&active_, &turn_, &timed_}) list->reserve(table_.size());
+  for (auto* list : {&active_, &turn_, &timed_}) list->reserve(table_.places());
   into = std::move(made);
   return 0;
 }
@@ -238,15 +229,21 @@ Errno NicEngine::make_completion_queue(u32 entries, std::unique_ptr<CompletionQu
   return 0;
 }
 
-Errno NicEngine::make_shared_receive_queue(u32 protection_domain, u32 requests, u32 sges, u32 limit,
+Errno NicEngine::make_shared_receive_queue(const SharedReceiveOptions& o,
                                            std::unique_ptr<SharedReceiveQueue>& into) {
-  if (requests == 0 || requests > limits_.requests || sges > std::min(limits_.sges, kMostSges) ||
-      limit > requests)
+  if (o.requests == 0 || o.requests > limits_.requests || o.sges > std::min(limits_.sges, kMostSges) ||
+      o.limit > o.requests)
     return EINVAL;
   const auto lock = engine();
   if (shared_receives_.load(std::memory_order_relaxed) >= limits_.shared_receive_queues) return ENOMEM;
-  into = std::make_unique<SharedReceives>(next_shared_++, protection_domain, requests, sges, limit, listener_,
-                                          engine_, shared_receives_);
+  const bool xrc = o.completions != nullptr;
+  auto made = std::make_unique<SharedReceives>(xrc ? xrc_receives_.free_number() : next_shared_++, o,
+                                               listener_, engine_, shared_receives_);
+  if (xrc) {
+    xrc_receives_.add(*made);
+    made->set_end([this](SharedReceives& ends) { forget(ends); });
+  }
+  into = std::move(made);
   return 0;
 }
 
@@ -280,8 +277,7 @@ Errno NicEngine::free_window(u32 remote_key) {
 Counters NicEngine::counters() const {
   const auto lock = engine();
   Counters all = counters_;
-  for (const ModelledQueuePair* queue_pair : table_)
-    if (queue_pair != nullptr) add(all, queue_pair->counted());
+  table_.each([&](const ModelledQueuePair& queue_pair) { add(all, queue_pair.counted()); });
   if (management_ != nullptr) add(all, management_->counted());
   return all;
 }

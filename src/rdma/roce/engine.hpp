@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "rdma/roce/number_table.hpp"
 #include "rdma/roce/queue_pair.hpp"
 #include "system/running_time.hpp"
 
@@ -38,7 +39,7 @@ class NicEngine final : public Nic {
   Errno make_window(u32 protection_domain, u8 type, u32& remote_key) override;
   Errno free_window(u32 remote_key) override;
   Errno make_completion_queue(u32 entries, std::unique_ptr<CompletionQueue>& into) override;
-  Errno make_shared_receive_queue(u32 protection_domain, u32 requests, u32 sges, u32 limit,
+  Errno make_shared_receive_queue(const SharedReceiveOptions& options,
                                   std::unique_ptr<SharedReceiveQueue>& into) override;
   Errno make_queue_pair(const QueuePairOptions& options, std::unique_ptr<QueuePair>& into) override;
   [[nodiscard]] Counters counters() const override;
@@ -46,6 +47,7 @@ class NicEngine final : public Nic {
   // For queue pairs.
   [[nodiscard]] EngineLock::Waited engine() const { return engine_.wait(); }
   [[nodiscard]] KeyTable& keys() { return keys_; }
+  [[nodiscard]] const NumberTable<SharedReceives>& xrc_receives() const { return xrc_receives_; }
   [[nodiscard]] Carrier& carrier() { return carrier_; }
   [[nodiscard]] const Clock& clock() const { return clock_; }
   [[nodiscard]] CompletionFaultDraws* faults() { return faults_ ? &*faults_ : nullptr; }
@@ -65,12 +67,11 @@ class NicEngine final : public Nic {
   void dispatch(const Arrival& arrival);
   void set_due();
   [[nodiscard]] ModelledQueuePair* find(u32 number) const {
-    ModelledQueuePair* found = table_[number & (table_.size() - 1)];
-    if (found != nullptr && found->number() == number) return found;
+    ModelledQueuePair* found = table_.find(number);
+    if (found != nullptr) return found;
     return number == kManagement ? management_ : nullptr;
   }
-  u32 free_number();
-  void grow();
+  void forget(SharedReceives& receives);
 
   Carrier& carrier_;
   const Listener listener_;
@@ -84,11 +85,11 @@ class NicEngine final : public Nic {
   std::atomic<u64> next_due_ns_{~u64{0}};
 
   ModelledQueuePair* management_ = nullptr;  ///< has no place in the table, which is for numbers in a row
-  std::vector<ModelledQueuePair*> table_;    ///< by the low bits of the number; a power of two
+  NumberTable<ModelledQueuePair> table_;
   u32 queue_pairs_ = 0;
-  u32 next_number_;
   std::atomic<u32> completion_queues_{0}, shared_receives_{0};
   u32 next_shared_ = 1;
+  NumberTable<SharedReceives> xrc_receives_;
 
   std::vector<ModelledQueuePair*> active_, turn_, timed_;
   u64 timer_due_ = ~u64{0};  ///< of Clock::ran_ns; not later than the first deadline

@@ -105,8 +105,25 @@ class SharedReceiveQueue {
   [[nodiscard]] virtual u32 max_sges() const = 0;
 };
 
+/// Receives of several queue pairs of one protection domain; or, with `completions`, of XRC: packets name
+/// the queue, their data is of its protection domain, and `completions` gets their receives, whichever queue
+/// pair of the same XRC domain they come by.
+struct SharedReceiveOptions {
+  u32 protection_domain = 0;
+  u32 requests = 1, sges = 1, limit = 0;
+  CompletionQueue* completions = nullptr;
+  u32 xrc_domain = 0;  ///< a number that its user chooses
+};
+
+/// XRC: a queue pair is the requester of a connection, or its responder.
+enum class Half : u8 { both, requester, responder };
+
+/// XRC's requester has no receives and no completion queue for them; its responder has neither requests nor
+/// completion queues nor a protection domain.
 struct QueuePairOptions {
   Service service = Service::rc;
+  Half half = Half::both;
+  u32 xrc_domain = 0;  ///< of XRC's responder
   u32 protection_domain = 0;
   CompletionQueue* send_completions = nullptr;
   CompletionQueue* receive_completions = nullptr;
@@ -219,7 +236,7 @@ class Nic {
   virtual Errno free_window(u32 remote_key) = 0;
 
   virtual Errno make_completion_queue(u32 entries, std::unique_ptr<CompletionQueue>& into) = 0;
-  virtual Errno make_shared_receive_queue(u32 protection_domain, u32 requests, u32 sges, u32 limit,
+  virtual Errno make_shared_receive_queue(const SharedReceiveOptions& options,
                                           std::unique_ptr<SharedReceiveQueue>& into) = 0;
   virtual Errno make_queue_pair(const QueuePairOptions& options, std::unique_ptr<QueuePair>& into) = 0;
 

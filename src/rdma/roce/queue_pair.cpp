@@ -18,8 +18,10 @@ ModelledQueuePair::ModelledQueuePair(NicEngine& nic, const QueuePairOptions& opt
       receives_(options.shared_receives != nullptr ? 0 : options.receive_requests, options.receive_sges),
       shared_(static_cast<SharedReceives*>(options.shared_receives)),
       requester_(c_, sends_),
-      responder_(c_, receives_, shared_) {
+      responder_(c_, receives_, nic.xrc_receives()) {
   c_.service = options.service;
+  c_.half = options.half;
+  c_.xrc_domain = options.xrc_domain;
   c_.number = number;
   c_.protection_domain = options.protection_domain;
   c_.signal_all = options.signal_all;
@@ -28,6 +30,7 @@ ModelledQueuePair::ModelledQueuePair(NicEngine& nic, const QueuePairOptions& opt
   c_.send_completions = static_cast<CompletionRing*>(options.send_completions);
   c_.receive_completions = static_cast<CompletionRing*>(options.receive_completions);
   c_.attributes = {};
+  responder_.aim({shared_, c_.receive_completions, c_.protection_domain});
 }
 
 ModelledQueuePair::~ModelledQueuePair() {
@@ -35,8 +38,13 @@ ModelledQueuePair::~ModelledQueuePair() {
   // An acknowledgement that is due leaves: the peer may wait for it, and nobody else answers any more.
   if (c_.state != State::reset && responder_.send()) nic_.carrier().flush();
   nic_.forget(*this);
-  c_.send_completions->forget(c_.number);
-  c_.receive_completions->forget(c_.number);
+  forget_completions();
+}
+
+/// Those of XRC's receives stay: they are of a queue that goes on.
+void ModelledQueuePair::forget_completions() {
+  for (CompletionRing* queue : {c_.send_completions, c_.receive_completions})
+    if (queue != nullptr) queue->forget(c_.number);
 }
 
 void ModelledQueuePair::enter(State state) {
@@ -79,6 +87,7 @@ void ModelledQueuePair::settle() {
 Errno ModelledQueuePair::post(const SendRequest& request, std::span<const Sge> sges) {
   const State state = state_.load(std::memory_order_acquire);
   if (state == State::reset || state == State::init || state == State::rtr) return EINVAL;
+  if (c_.half == Half::responder || request.shared_receives > kMask24) return EINVAL;
   const WrOpcode opcode = request.opcode;
   const bool inlined = (request.flags & kInline) != 0;
   const u64 bytes = bytes_of(sges);
@@ -95,12 +104,12 @@ Errno ModelledQueuePair::post(const SendRequest& request, std::span<const Sge> s
       if (c_.service == Service::ud || !sges.empty() || inlined) return EINVAL;
       break;
     case WrOpcode::send_invalidate:
-      if (c_.service != Service::rc) return EINVAL;
+      if (!reliable(c_.service)) return EINVAL;
       break;
     case WrOpcode::read:
     case WrOpcode::compare_swap:
     case WrOpcode::fetch_add:
-      if (c_.service != Service::rc || inlined || !may_read_.load(std::memory_order_relaxed)) return EINVAL;
+      if (!reliable(c_.service) || inlined || !may_read_.load(std::memory_order_relaxed)) return EINVAL;
       if (opcode != WrOpcode::read && (bytes != 8 || request.remote_address % 8 != 0)) return EINVAL;
       break;
     default:
@@ -115,12 +124,13 @@ Errno ModelledQueuePair::post(const SendRequest& request, std::span<const Sge> s
 void ModelledQueuePair::fail(u64 id, Status status) {
   SendRequest request;
   request.id = id;
-  if (state() != State::reset && sends_.post(request, {}, status) == 0) nic_.ring(*this);
+  if (state() != State::reset && c_.half != Half::responder && sends_.post(request, {}, status) == 0)
+    nic_.ring(*this);
 }
 
 Errno ModelledQueuePair::post_receive(u64 id, std::span<const Sge> sges) {
   const State state = state_.load(std::memory_order_acquire);
-  if (shared_ != nullptr || state == State::reset) return EINVAL;
+  if (shared_ != nullptr || c_.half != Half::both || state == State::reset) return EINVAL;
   const Errno refused = receives_.post(id, sges);
   // The receive is in the queue before the state is read, and the state is written before the queue is
   // flushed: one of the two sides sees the other's.
@@ -174,7 +184,8 @@ Errno ModelledQueuePair::modify(const QueuePairAttributes& a, u32 bits) {
   const State from = c_.state;
   if ((bits & kSetCurrent) != 0 && a.current != from) return EINVAL;
   const State to = (bits & kSetState) != 0 ? a.state : from;
-  if (to > State::error || to == State::sqe || !may_change(c_.service, from, to, bits) || !sensible(a, bits))
+  if (to > State::error || to == State::sqe || !may_change(c_.service, c_.half, from, to, bits) ||
+      !sensible(a, bits))
     return EINVAL;
   if (to == State::error) {
     responder_.stop();
@@ -194,8 +205,7 @@ Errno ModelledQueuePair::modify(const QueuePairAttributes& a, u32 bits) {
     responder_.reset();
     drain_told_ = true;
     established_told_ = false;
-    c_.send_completions->forget(c_.number);
-    c_.receive_completions->forget(c_.number);
+    forget_completions();
     return 0;
   }
   c_.attributes = merged(a, bits, to);
@@ -223,8 +233,8 @@ Counters ModelledQueuePair::counters() const {
 }
 
 void ModelledQueuePair::arrived(const Decoded& packet, const Endpoint& source) {
-  const bool receives = c_.state >= State::rtr && c_.state != State::error;
-  const bool sends = c_.state >= State::rts && c_.state != State::error;
+  const bool receives = c_.state >= State::rtr && c_.state != State::error && c_.half != Half::requester;
+  const bool sends = c_.state >= State::rts && c_.state != State::error && c_.half != Half::responder;
   const bool request = packet.shape.request;
   if (packet.headers.service != c_.service || !(request ? receives : sends) ||
       // A stranger's packet: the peer's address is all that a sender cannot choose.

@@ -31,6 +31,8 @@ class ModelledQueuePair final : public QueuePair {
 
   // With the engine.
   void arrived(const Decoded& packet, const Endpoint& source);
+  /// XRC: a shared receive queue ends.
+  void forget(const SharedReceives& receives) { responder_.forget(receives); }
   /// Sends what is due. True when anything was done.
   bool advance();
   /// After advance(): there is more to do at once.
@@ -53,6 +55,7 @@ class ModelledQueuePair final : public QueuePair {
   [[nodiscard]] bool sensible(const QueuePairAttributes& attributes, u32 bits) const;
   void enter(State state);
   void enter_error();
+  void forget_completions();
   void settle();
 
   NicEngine& nic_;

@@ -52,16 +52,23 @@ void ReceiveQueue::clear() {
   tail_.store(head_.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
-SharedReceives::SharedReceives(u32 number, u32 protection_domain, u32 requests, u32 sges, u32 limit,
-                               const Listener& listener, EngineLock& engine, std::atomic<u32>& in_use)
+SharedReceives::SharedReceives(u32 number, const SharedReceiveOptions& options, const Listener& listener,
+                               EngineLock& engine, std::atomic<u32>& in_use)
     : number_(number),
-      protection_domain_(protection_domain),
-      queue_(requests, sges),
-      limit_(limit),
+      protection_domain_(options.protection_domain),
+      xrc_domain_(options.xrc_domain),
+      completions_(static_cast<CompletionRing*>(options.completions)),
+      queue_(options.requests, options.sges),
+      limit_(options.limit),
       listener_(listener),
       engine_(engine),
       in_use_(in_use) {
   in_use_.fetch_add(1, std::memory_order_relaxed);
+}
+
+SharedReceives::~SharedReceives() {
+  if (end_) end_(*this);
+  in_use_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 Errno SharedReceives::set_limit(u32 limit) {

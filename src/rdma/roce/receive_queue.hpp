@@ -7,10 +7,12 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <vector>
 
+#include "rdma/roce/completion_queue.hpp"
 #include "rdma/roce/engine_lock.hpp"
 #include "rdma/roce/nic.hpp"
 #include "rdma/roce/pieces.hpp"
@@ -64,9 +66,9 @@ class ReceiveQueue {
 
 class SharedReceives final : public SharedReceiveQueue {
  public:
-  SharedReceives(u32 number, u32 protection_domain, u32 requests, u32 sges, u32 limit,
-                 const Listener& listener, EngineLock& engine, std::atomic<u32>& in_use);
-  ~SharedReceives() override { in_use_.fetch_sub(1, std::memory_order_relaxed); }
+  SharedReceives(u32 number, const SharedReceiveOptions& options, const Listener& listener,
+                 EngineLock& engine, std::atomic<u32>& in_use);
+  ~SharedReceives() override;
 
   [[nodiscard]] u32 number() const override { return number_; }
   Errno post(u64 id, std::span<const Sge> sges) override { return queue_.post(id, sges); }
@@ -76,13 +78,20 @@ class SharedReceives final : public SharedReceiveQueue {
   [[nodiscard]] u32 max_sges() const override { return queue_.most_sges(); }
 
   [[nodiscard]] u32 protection_domain() const { return protection_domain_; }
+  /// Of XRC; nullptr: of queue pairs, which have their own.
+  [[nodiscard]] CompletionRing* completions() const { return completions_; }
+  [[nodiscard]] u32 xrc_domain() const { return xrc_domain_; }
+  /// Called when it ends.
+  void set_end(std::function<void(SharedReceives&)> call) { end_ = std::move(call); }
   /// With the engine.
   bool take(Receive& into);
 
  private:
   void look_at_limit();
 
-  const u32 number_, protection_domain_;
+  const u32 number_, protection_domain_, xrc_domain_;
+  CompletionRing* const completions_;
+  std::function<void(SharedReceives&)> end_;
   ReceiveQueue queue_;
   std::atomic<u32> limit_;
   const Listener& listener_;

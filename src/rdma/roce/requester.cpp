@@ -157,16 +157,17 @@ bool Requester::begin(SendSlot& slot) {
   return true;
 }
 
-Headers Requester::headers() const {
+Headers Requester::headers(const SendRequest& request) const {
   Headers h;
   h.service = c_.service;
   h.queue_pair = c_.attributes.destination;
   h.psn = next_psn_;
+  h.shared_receives = request.shared_receives;
   return h;
 }
 
 u32 Requester::room_in_window() const {
-  if (c_.service != Service::rc) return kMostInFlight;
+  if (!reliable(c_.service)) return kMostInFlight;
   const u32 most = lossless_ ? kMostInFlight : window_;
   const u32 flying = static_cast<u32>(psn_difference(next_psn_, oldest_psn_));
   return flying < most ? most - flying : 0;
@@ -188,7 +189,7 @@ Requester::Step Requester::send_message_packet(SendSlot& slot) {
   const bool first = packet_ == 0, last = packet_ + 1 == slot.packets;
   const u64 offset = u64{packet_} * mtu;
   const std::size_t bytes = std::min<u64>(mtu, slot.bytes - offset);
-  Headers h = headers();
+  Headers h = headers(request);
   h.operation = operation_of(request.opcode, first, last);
   h.range = {
       .address = request.remote_address, .key = request.remote_key, .length = static_cast<u32>(slot.bytes)};
@@ -196,7 +197,7 @@ Requester::Step Requester::send_message_packet(SendSlot& slot) {
     h.solicited = (request.flags & kSolicited) != 0;
     h.immediate = h.invalidate_key = request.immediate_or_key;
   }
-  if (c_.service == Service::rc) {
+  if (reliable(c_.service)) {
     const u32 most = lossless_ ? kAskAfter : std::max(window_ / 4, 1U);
     h.wants_ack = last || since_asked_ + 1 >= most;
   }
@@ -234,7 +235,7 @@ Requester::Step Requester::send_read(SendSlot& slot) {
   if (!alone && (packet_ != 0 || packets > room)) return Step::wait;
   const u32 mtu = c_.attributes.mtu;
   const u64 offset = u64{packet_} * mtu;
-  Headers h = headers();
+  Headers h = headers(slot.request);
   h.operation = Operation::read_request;
   h.wants_ack = true;
   h.range = {.address = slot.request.remote_address + offset,
@@ -252,7 +253,7 @@ Requester::Step Requester::send_atomic(SendSlot& slot) {
   if (room_in_window() == 0) return Step::wait;
   const SendRequest& request = slot.request;
   const bool swap = request.opcode == WrOpcode::compare_swap;
-  Headers h = headers();
+  Headers h = headers(request);
   h.operation = swap ? Operation::compare_swap : Operation::fetch_add;
   h.wants_ack = true;
   h.range = {.address = request.remote_address, .key = request.remote_key};
@@ -270,7 +271,7 @@ Requester::Step Requester::send_datagram(SendSlot& slot) {
   if (datagram_path_ == nullptr || datagram_path_->peer() != request.to)
     datagram_path_ = &c_.carrier.path(request.to);
   constexpr u32 kUseOwn = 1U << 31;
-  Headers h = headers();
+  Headers h = headers(request);
   h.operation = operation_of(request.opcode, true, true);
   h.queue_pair = request.to_queue_pair & kMask24;
   h.queue_key = (request.queue_key & kUseOwn) != 0 ? c_.attributes.queue_key : request.queue_key;
@@ -305,7 +306,7 @@ void Requester::packet_sent(SendSlot& slot, u32 packets, u64 payload) {
     ++current_;
     packet_ = 0;
   }
-  if (c_.service != Service::rc) {
+  if (!reliable(c_.service)) {
     // Nothing comes back: sent is done.
     oldest_psn_ = next_psn_;
     retire();
@@ -361,7 +362,7 @@ void Requester::fail_oldest(Status status) {
   if (current_ == queue_.oldest()) ++current_;
   finish(slot, status);
   deadline_ = 0;
-  c_.fail(c_.service == Service::rc ? Connection::Trouble::queue_pair : Connection::Trouble::send_queue);
+  c_.fail(reliable(c_.service) ? Connection::Trouble::queue_pair : Connection::Trouble::send_queue);
 }
 
 void Requester::flush() {

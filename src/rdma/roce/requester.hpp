@@ -3,7 +3,7 @@
 
 // The sending half of a queue pair: requests become packets, answers become completions, and what is lost is
 // sent again from the oldest packet that nobody has acknowledged. Source: InfiniBand Architecture
-// Specification, volume 1, 9.7 (RC), 9.8 (UC and UD). Used by whoever has the engine.
+// Specification, volume 1, 9.7 (RC and XRC), 9.8 (UC and UD). Used by whoever has the engine.
 #pragma once
 
 #include "rdma/roce/connection.hpp"
@@ -57,7 +57,7 @@ class Requester {
   bool fill(SendSlot& slot, u64 offset, std::size_t bytes, u8* to);
   void packet_sent(SendSlot& slot, u32 packets, u64 payload);
   void question_sent(SendSlot& slot, u32 packets);
-  Headers headers() const;
+  Headers headers(const SendRequest& request) const;
 
   void acknowledge(const Headers& headers);
   void negative(const Headers& headers);

@@ -89,7 +89,8 @@ struct SendRequest {
   Endpoint to{};  ///< UD: the peer, its queue pair and Q_Key
   u32 to_queue_pair = 0;
   u32 queue_key = 0;
-  u32 window = 0;  ///< bind_window: the window's key now; `bind` is what it covers
+  u32 shared_receives = 0;  ///< XRC: the peer's shared receive queue
+  u32 window = 0;           ///< bind_window: the window's key now; `bind` is what it covers
   struct Bind {
     u32 region_key = 0;  ///< lkey of the region
     u32 new_key = 0;     ///< the window's key afterwards

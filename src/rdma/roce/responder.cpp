@@ -69,6 +69,7 @@ void Responder::execute(const Decoded& packet) {
   if (reply_ != Reply::ack) reply_ = Reply::none;
   u32 packets = 1;
   bool done = false;
+  if (packet.shape.xrceth && !aim_at(h.shared_receives)) return;
   if (h.operation == Operation::read_request) {
     packets = packets_of(h.range.length, c_.attributes.mtu);
     done = read_request(h);
@@ -86,6 +87,23 @@ void Responder::execute(const Decoded& packet) {
   if (h.wants_ack && packet.shape.payload) say(Reply::ack, 0, h.psn);
 }
 
+/// XRC: whom the packet is for. False: it has been refused.
+bool Responder::aim_at(u32 shared_receives) {
+  SharedReceives* named = xrc_.find(shared_receives);
+  if (named == nullptr || named->xrc_domain() != c_.xrc_domain) return refuse(NakCode::remote_access);
+  // A message is for one.
+  if (message_ != Message::none && named != target_.shared) return refuse(NakCode::invalid_request);
+  target_ = {named, named->completions(), named->protection_domain()};
+  return true;
+}
+
+void Responder::forget(const SharedReceives& receives) {
+  if (target_.shared != &receives) return;
+  // A receive that a message has taken goes with its queue; the rest of the message finds none.
+  receive_.taken = false;
+  target_ = {};
+}
+
 bool Responder::fits(const Decoded& packet, Message kind) const {
   const bool starts = packet.shape.starts, ends = packet.shape.ends;
   if (message_ != (starts ? Message::none : kind)) return false;
@@ -95,12 +113,12 @@ bool Responder::fits(const Decoded& packet, Message kind) const {
 }
 
 bool Responder::take_receive() {
-  return shared_ != nullptr ? shared_->take(receive_) : own_.take(receive_);
+  return target_.shared != nullptr ? target_.shared->take(receive_) : own_.take(receive_);
 }
 
-/// RC: the peer tries again later. Nothing has been taken.
+/// RC, XRC: the peer tries again later. Nothing has been taken.
 bool Responder::no_receive() {
-  if (c_.service != Service::rc) {
+  if (!reliable(c_.service)) {
     count(c_.counters.dropped_no_receive);
     return false;
   }
@@ -109,7 +127,7 @@ bool Responder::no_receive() {
   return false;
 }
 
-/// The receive ends badly, and the queue pair with it; RC's peer is told.
+/// The receive ends badly, and the queue pair with it; the peer of RC and XRC is told.
 void Responder::fail_receive(Status status) {
   Completion completion;
   completion.id = receive_.id;
@@ -117,8 +135,8 @@ void Responder::fail_receive(Status status) {
   completion.opcode = WcOpcode::receive;
   receive_.taken = false;
   message_ = Message::none;
-  c_.complete(*c_.receive_completions, completion, true);
-  if (c_.service == Service::rc) {
+  c_.complete(*target_.completions, completion, true);
+  if (reliable(c_.service)) {
     say(Reply::nak,
         static_cast<u8>(status == Status::local_length ? NakCode::invalid_request
                                                        : NakCode::remote_operation),
@@ -144,13 +162,12 @@ void Responder::complete_receive(const Decoded& packet, WcOpcode opcode, u64 byt
   completion.source_queue_pair =
       packet.shape.deth ? packet.headers.source_queue_pair : c_.attributes.destination;
   receive_.taken = false;
-  c_.complete(*c_.receive_completions, completion, packet.headers.solicited);
+  c_.complete(*target_.completions, completion, packet.headers.solicited);
 }
 
 /// A packet of a SEND. True: it has been carried out.
 bool Responder::message_packet(const Decoded& packet) {
-  const bool reliable = c_.service == Service::rc;
-  if (!fits(packet, Message::send)) return reliable && refuse(NakCode::invalid_request);
+  if (!fits(packet, Message::send)) return reliable(c_.service) && refuse(NakCode::invalid_request);
   if (packet.shape.starts) {
     // UC: a receive whose message broke off serves the next one.
     if (!receive_.taken && !take_receive()) return no_receive();
@@ -162,12 +179,12 @@ bool Responder::message_packet(const Decoded& packet) {
     fail_receive(Status::local_length);
     return false;
   }
-  if (!scatter(c_.keys, c_.protection_domain, receive_.pieces(), receive_.at, done_, packet.payload)) {
+  if (!scatter(c_.keys, target_.protection_domain, receive_.pieces(), receive_.at, done_, packet.payload)) {
     fail_receive(Status::local_protection);
     return false;
   }
   if (packet.shape.invalidate &&
-      !c_.keys.invalidate(packet.headers.invalidate_key, c_.protection_domain, c_.number))
+      !c_.keys.invalidate(packet.headers.invalidate_key, target_.protection_domain, c_.number))
     return refuse(NakCode::remote_access);
   count(c_.counters.bytes_received, bytes);
   done_ += bytes;
@@ -180,22 +197,22 @@ bool Responder::message_packet(const Decoded& packet) {
 }
 
 bool Responder::write_packet(const Decoded& packet) {
-  const bool reliable = c_.service == Service::rc;
   const std::size_t bytes = packet.payload.size();
-  if (!fits(packet, Message::write)) return reliable && refuse(NakCode::invalid_request);
+  if (!fits(packet, Message::write)) return reliable(c_.service) && refuse(NakCode::invalid_request);
   const RemoteRange range = packet.shape.starts ? packet.headers.range : write_;
   const u64 before = packet.shape.starts ? 0 : done_;
   // The sum is what RETH said: the last packet ends it, and no other one does.
   if (packet.shape.ends ? before + bytes != range.length : before + bytes >= range.length)
-    return reliable && refuse(NakCode::invalid_request);
-  if ((c_.attributes.access & kRemoteWrite) == 0) return reliable && refuse(NakCode::remote_access);
+    return reliable(c_.service) && refuse(NakCode::invalid_request);
+  if ((c_.attributes.access & kRemoteWrite) == 0)
+    return reliable(c_.service) && refuse(NakCode::remote_access);
   u8* to = nullptr;
   if (range.length != 0) {
     // The first packet asks for the whole range, so that a message which cannot end does not begin; each
     // other one asks again, because the key may have gone meanwhile.
-    to = c_.keys.find(range.key, c_.protection_domain, c_.number, range.address + before,
+    to = c_.keys.find(range.key, target_.protection_domain, c_.number, range.address + before,
                       packet.shape.starts ? range.length : bytes, kRemoteWrite);
-    if (to == nullptr) return reliable && refuse(NakCode::remote_access);
+    if (to == nullptr) return reliable(c_.service) && refuse(NakCode::remote_access);
   }
   if (packet.shape.immediate && !receive_.taken && !take_receive()) return no_receive();
   if (to != nullptr && bytes != 0) {
@@ -216,7 +233,11 @@ bool Responder::write_packet(const Decoded& packet) {
 Responder::Remembered& Responder::remember(bool atomic, const Headers& headers, u32 packets) {
   const u32 depth = std::clamp<u32>(c_.attributes.reads_as_responder, 1, kMostReads);
   Remembered& entry = remembered_[remembered_count_++ % depth];
-  entry = {.atomic = atomic, .psn = headers.psn, .packets = packets, .range = headers.range};
+  entry = {.atomic = atomic,
+           .psn = headers.psn,
+           .packets = packets,
+           .range = headers.range,
+           .protection_domain = target_.protection_domain};
   return entry;
 }
 
@@ -224,7 +245,7 @@ bool Responder::read_request(const Headers& h) {
   if (message_ != Message::none || c_.attributes.reads_as_responder == 0 || h.range.length > u64{1} << 31)
     return refuse(NakCode::invalid_request);
   if ((c_.attributes.access & kRemoteRead) == 0) return refuse(NakCode::remote_access);
-  if (h.range.length != 0 && c_.keys.find(h.range.key, c_.protection_domain, c_.number, h.range.address,
+  if (h.range.length != 0 && c_.keys.find(h.range.key, target_.protection_domain, c_.number, h.range.address,
                                           h.range.length, kRemoteRead) == nullptr)
     return refuse(NakCode::remote_access);
   // More than there is room for: as if it had been lost.
@@ -232,7 +253,11 @@ bool Responder::read_request(const Headers& h) {
   const u32 packets = packets_of(h.range.length, c_.attributes.mtu);
   remember(false, h, packets);
   msn_ = psn_after(msn_, 1);
-  push_job() = {.psn = h.psn, .packets = packets, .msn = msn_, .range = h.range};
+  push_job() = {.psn = h.psn,
+                .packets = packets,
+                .msn = msn_,
+                .range = h.range,
+                .protection_domain = target_.protection_domain};
   return true;
 }
 
@@ -242,7 +267,7 @@ bool Responder::atomic_request(const Headers& h) {
     return refuse(NakCode::invalid_request);
   if ((c_.attributes.access & kRemoteAtomic) == 0) return refuse(NakCode::remote_access);
   u8* memory =
-      c_.keys.find(h.range.key, c_.protection_domain, c_.number, h.range.address, kBytes, kRemoteAtomic);
+      c_.keys.find(h.range.key, target_.protection_domain, c_.number, h.range.address, kBytes, kRemoteAtomic);
   if (memory == nullptr) return refuse(NakCode::remote_access);
   // An address of the peer may be aligned where the memory is not.
   if (reinterpret_cast<u64>(memory) % kBytes != 0) return refuse(NakCode::invalid_request);
@@ -265,11 +290,11 @@ void Responder::flush() {
     completion.status = Status::flushed;
     completion.opcode = WcOpcode::receive;
     receive_.taken = false;
-    c_.complete(*c_.receive_completions, completion, true);
+    c_.complete(*target_.completions, completion, true);
   };
   message_ = Message::none;
   if (receive_.taken) flushed();
-  if (shared_ != nullptr) return;
+  if (target_.shared != nullptr) return;
   while (own_.take(receive_)) flushed();
 }
 

@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The receiving half of a queue pair: requests of a peer are checked and carried out, once each, and
-// answered. Source: InfiniBand Architecture Specification, volume 1, 9.7 (RC), 9.8.2 (UC), 9.8.3 (UD); which
-// duplicates are answered, also Linux's rdma_rxe. Used by whoever has the engine.
+// answered. Source: InfiniBand Architecture Specification, volume 1, 9.7 (RC), 9.8.2 (UC), 9.8.3 (UD),
+// annex A14 (XRC); which duplicates are answered, also Linux's rdma_rxe. Used by whoever has the engine.
 #pragma once
 
 #include <array>
 
 #include "rdma/roce/connection.hpp"
+#include "rdma/roce/number_table.hpp"
 #include "rdma/roce/receive_queue.hpp"
 
 namespace doorbell::roce {
@@ -18,12 +19,23 @@ class Responder {
   static constexpr u32 kTurn = 64;
   static constexpr u32 kMostReads = 16;
 
-  Responder(Connection& connection, ReceiveQueue& own, SharedReceives* shared)
-      : c_(connection), own_(own), shared_(shared) {}
+  /// Whose receives, completion queue and memory requests are for: the queue pair's, or those of a shared
+  /// receive queue of XRC that a packet names.
+  struct Target {
+    SharedReceives* shared = nullptr;
+    CompletionRing* completions = nullptr;
+    u32 protection_domain = 0;
+  };
+
+  Responder(Connection& connection, ReceiveQueue& own, const NumberTable<SharedReceives>& xrc)
+      : c_(connection), own_(own), xrc_(xrc) {}
+  void aim(const Target& target) { target_ = target; }
+  /// XRC: `receives` ends.
+  void forget(const SharedReceives& receives);
 
   /// Begins at the PSN of the attributes, and forgets all.
   void reset();
-  /// A request packet from the peer: RC, UC.
+  /// A request packet from the peer: RC, UC, XRC.
   void arrived(const Decoded& packet);
   /// UD: one from anybody.
   void datagram(const Decoded& packet, const Endpoint& source);
@@ -49,6 +61,7 @@ class Responder {
     u32 packets = 0;
     RemoteRange range;
     u64 original = 0;
+    u32 protection_domain = 0;
   };
   /// An answer in several packets, or one of an atomic, that is being sent.
   struct Job {
@@ -59,11 +72,13 @@ class Responder {
     u32 msn = 0;
     RemoteRange range;
     u64 original = 0;
+    u32 protection_domain = 0;
   };
 
   void unreliable(const Decoded& packet);
   void duplicate(const Decoded& packet);
   void execute(const Decoded& packet);
+  bool aim_at(u32 shared_receives);
   bool message_packet(const Decoded& packet);
   bool write_packet(const Decoded& packet);
   bool read_request(const Headers& headers);
@@ -84,7 +99,8 @@ class Responder {
 
   Connection& c_;
   ReceiveQueue& own_;
-  SharedReceives* shared_;
+  const NumberTable<SharedReceives>& xrc_;
+  Target target_;
 
   u32 expected_ = 0;  ///< PSN
   u32 msn_ = 0;

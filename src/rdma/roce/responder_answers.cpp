@@ -43,7 +43,8 @@ void Responder::duplicate(const Decoded& packet) {
     push_job() = {.psn = h.psn,
                   .packets = packets_of(h.range.length, c_.attributes.mtu),
                   .msn = msn_,
-                  .range = h.range};
+                  .range = h.range,
+                  .protection_domain = entry.protection_domain};
     return;
   }
 }
@@ -112,8 +113,8 @@ void Responder::datagram(const Decoded& packet, const Endpoint& source) {
   while (sum >> 16 != 0) sum = (sum & 0xFFFF) + (sum >> 16);
   store16(10, ~sum & 0xFFFF);
   receive_.at = {};
-  if (!scatter(c_.keys, c_.protection_domain, receive_.pieces(), receive_.at, 0, grh) ||
-      !scatter(c_.keys, c_.protection_domain, receive_.pieces(), receive_.at, kGrh, packet.payload)) {
+  if (!scatter(c_.keys, target_.protection_domain, receive_.pieces(), receive_.at, 0, grh) ||
+      !scatter(c_.keys, target_.protection_domain, receive_.pieces(), receive_.at, kGrh, packet.payload)) {
     fail_receive(Status::local_protection);
     return;
   }
@@ -146,6 +147,7 @@ bool Responder::send() {
 /// One packet of an answer. False: the path is full.
 bool Responder::send_job(Job& job) {
   Headers h;
+  h.service = c_.service;
   h.queue_pair = c_.attributes.destination;
   h.psn = psn_after(job.psn, job.sent);
   h.ack.msn = job.msn;
@@ -167,7 +169,7 @@ bool Responder::send_job(Job& job) {
     const u8* from = nullptr;
     // The memory may have been given back since the request came.
     if (bytes != 0)
-      from = c_.keys.find(job.range.key, c_.protection_domain, c_.number, job.range.address + offset, bytes,
+      from = c_.keys.find(job.range.key, job.protection_domain, c_.number, job.range.address + offset, bytes,
                           kRemoteRead);
     if (bytes != 0 && from == nullptr) {
       first_job_ = end_job_;
@@ -189,6 +191,7 @@ bool Responder::send_job(Job& job) {
 
 bool Responder::send_reply() {
   Headers h;
+  h.service = c_.service;
   h.operation = Operation::acknowledge;
   h.queue_pair = c_.attributes.destination;
   h.ack.msn = msn_;

@@ -9,6 +9,6 @@
 namespace doorbell::roce {
 
 /// Source: InfiniBand Architecture Specification, volume 1, 10.3.1 and 11.2.5.3. `bits` is ibv_qp_attr_mask.
-[[nodiscard]] bool may_change(Service service, State from, State to, u32 bits);
+[[nodiscard]] bool may_change(Service service, Half half, State from, State to, u32 bits);
 
 }  // namespace doorbell::roce

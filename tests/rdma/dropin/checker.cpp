@@ -309,7 +309,7 @@ int main(int argc, char** argv) {
   using namespace checker;
   std::vector<const Case*> known, wanted;
   bool lossy = false, list = false;
-  for (const auto* cases : {&kReliableCases, &kOtherCases})
+  for (const auto* cases : {&kReliableCases, &kOtherCases, &kXrcCases})
     for (const Case& one : *cases) known.push_back(&one);
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];

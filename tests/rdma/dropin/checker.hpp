@@ -119,6 +119,6 @@ struct Case {
   bool lossy;  ///< may be run where packets are lost
   void (*run)(Side& side);
 };
-extern const std::vector<Case> kReliableCases, kOtherCases;
+extern const std::vector<Case> kReliableCases, kOtherCases, kXrcCases;
 
 }  // namespace checker

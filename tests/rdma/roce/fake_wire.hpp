@@ -182,9 +182,22 @@ struct Host {
   }
   [[nodiscard]] std::unique_ptr<QueuePair> make(QueuePairOptions options) {
     options.protection_domain = kDomain;
-    options.send_completions = options.receive_completions = completions.get();
+    if (options.half != Half::responder) options.send_completions = completions.get();
+    if (options.half == Half::both) options.receive_completions = completions.get();
     std::unique_ptr<QueuePair> made;
     if (nic->make_queue_pair(options, made) != 0) return nullptr;
+    return made;
+  }
+  /// Of XRC; its receives complete in this NIC's queue.
+  [[nodiscard]] std::unique_ptr<SharedReceiveQueue> make_receives(u32 xrc_domain, u32 domain = kDomain) {
+    std::unique_ptr<SharedReceiveQueue> made;
+    if (nic->make_shared_receive_queue({.protection_domain = domain,
+                                        .requests = 32,
+                                        .sges = 4,
+                                        .completions = completions.get(),
+                                        .xrc_domain = xrc_domain},
+                                       made) != 0)
+      return nullptr;
     return made;
   }
   std::vector<Completion> poll(std::size_t most = 64) {
@@ -227,24 +240,28 @@ inline QueuePairAttributes connected_attributes(Endpoint peer, u32 destination) 
 }
 
 /// RESET to RTS; the errno of the first step that refuses.
-inline Errno bring_up(QueuePair& queue_pair, Service service, QueuePairAttributes a) {
-  const bool rc = service == Service::rc, ud = service == Service::ud;
+inline Errno bring_up(QueuePair& queue_pair, Service service, QueuePairAttributes a, Half half = Half::both) {
+  const bool ud = service == Service::ud;
+  const bool answers = reliable(service) && half != Half::requester;
+  const bool asks = reliable(service) && half != Half::responder;
   a.state = State::init;
   if (Errno e = queue_pair.modify(a, kSetState | kSetPartition | kSetPort | (ud ? kSetQueueKey : kSetAccess)))
     return e;
   a.state = State::rtr;
   const u32 peer = kSetPeer | kSetMtu | kSetDestination | kSetReceivePsn;
-  if (Errno e =
-          queue_pair.modify(a, kSetState | (ud ? 0 : peer) | (rc ? kSetReadsAsResponder | kSetRnrTimer : 0U)))
+  if (Errno e = queue_pair.modify(
+          a, kSetState | (ud ? 0 : peer) | (answers ? kSetReadsAsResponder | kSetRnrTimer : 0U)))
     return e;
   a.state = State::rts;
-  return queue_pair.modify(a,
-                           kSetState | kSetSendPsn |
-                               (rc ? kSetTimeout | kSetRetries | kSetRnrRetries | kSetReadsAsRequester : 0U));
+  return queue_pair.modify(a, kSetState | kSetSendPsn | (reliable(service) ? kSetTimeout : 0U) |
+                                  (asks ? kSetRetries | kSetRnrRetries | kSetReadsAsRequester : 0U));
 }
 
-/// Two NICs and a connected queue pair on each; the first one is the requester in most tests.
+/// Two NICs and a connected queue pair on each; the first one is the requester in most tests, and always with
+/// XRC, where the second has a shared receive queue.
 struct Pair {
+  static constexpr u32 kXrcDomain = 5;
+
   explicit Pair(Service with = Service::rc, const std::function<void(QueuePairAttributes&)>& change = {},
                 QueuePairOptions options = {}, const CompletionFaults& faults = {},
                 const std::string& fault_log = {})
@@ -254,16 +271,27 @@ struct Pair {
     options.receive_requests = std::max(options.receive_requests, 32U);
     options.send_sges = options.receive_sges = 4;
     options.inline_bytes = 64;
+    const bool xrc = with == Service::xrc;
+    const Half first = xrc ? Half::requester : Half::both, second = xrc ? Half::responder : Half::both;
+    options.xrc_domain = xrc ? kXrcDomain : 0;
+    options.half = first;
     a_pair = a.make(options);
+    options.half = second;
     b_pair = b.make(options);
+    if (xrc) receives = b.make_receives(kXrcDomain);
     auto to_b = connected_attributes(b.at, b_pair->number());
     auto to_a = connected_attributes(a.at, a_pair->number());
     if (change) {
       change(to_b);
       change(to_a);
     }
-    error = bring_up(*a_pair, with, to_b);
-    if (error == 0) error = bring_up(*b_pair, with, to_a);
+    error = bring_up(*a_pair, with, to_b, first);
+    if (error == 0) error = bring_up(*b_pair, with, to_a, second);
+  }
+
+  /// A receive of the second one.
+  Errno post_receive(u64 id, std::span<const Sge> sges) const {
+    return receives != nullptr ? receives->post(id, sges) : b_pair->post_receive(id, sges);
   }
 
   /// Rounds of both until `done` or the time is over; the clock jumps to what is due when nothing moves.
@@ -298,6 +326,7 @@ struct Pair {
   u64 now = wall_ns();
   Host a, b;  ///< faults of completions are the first one's
   std::unique_ptr<QueuePair> a_pair, b_pair;
+  std::unique_ptr<SharedReceiveQueue> receives;  ///< of XRC
   Errno error = 0;
 };
 
@@ -313,6 +342,7 @@ inline SendRequest request_of(const Pair& pair, WrOpcode opcode, u64 id = 1) {
   request.to_queue_pair = pair.b_pair->number();
   request.queue_key = 0x1111;
   request.immediate_or_key = 0x12345678;
+  request.shared_receives = pair.receives != nullptr ? pair.receives->number() : 0;
   return request;
 }
 

@@ -33,8 +33,9 @@ bool is_atomic(WrOpcode opcode) {
 /// Posts the messages at once, waits for all completions, and checks everything.
 class Exchange {
  public:
-  explicit Exchange(std::vector<Message> messages, bool lossless = false, std::size_t place = kUsualPlace)
-      : messages_(std::move(messages)), place_(place) {
+  explicit Exchange(std::vector<Message> messages, Service service, bool lossless = false,
+                    std::size_t place = kUsualPlace)
+      : pair(service), messages_(std::move(messages)), place_(place) {
     pair.wire.lossless = lossless;
     for (std::size_t i = 0; i < pair.a.memory.size(); ++i)
       pair.a.memory[i] = static_cast<u8>(i * 31 + i / 97);
@@ -57,13 +58,14 @@ class Exchange {
       request.flags = kSignaled;
       request.immediate_or_key = static_cast<u32>(0xABCD0000 + i);
       request.remote_key = pair.b.keys.remote_key;
+      request.shared_receives = pair.receives != nullptr ? pair.receives->number() : 0;
       request.remote_address = pair.b.address(is_atomic(opcode) ? kResults : i * place_);
       request.compare_or_add = opcode == WrOpcode::compare_swap ? adds_ : i + 1;
       request.swap = adds_ + 1000;
       if (opcode == WrOpcode::compare_swap) adds_ += 1000;
       if (opcode == WrOpcode::fetch_add) adds_ += i + 1;
       if (takes_receive(opcode)) {
-        ASSERT_EQ(pair.b_pair->post_receive(
+        ASSERT_EQ(pair.post_receive(
                       200 + i, std::vector{pair.b.sge(i * place_, 300),
                                            pair.b.sge(i * place_ + 300, static_cast<u32>(place_) - 300)}),
                   0);
@@ -148,7 +150,7 @@ const char* name_of(Fate fate) {
 }
 
 /// Each packet of each direction in turn.
-void each_position(const std::vector<Message>& messages, bool lossless, u32 least_packets) {
+void each_position(const std::vector<Message>& messages, Service service, bool lossless, u32 least_packets) {
   for (const Fate fate : {Fate::drop, Fate::duplicate, Fate::swap}) {
     for (const bool from_a : {true, false}) {
       u32 packets = ~0U;
@@ -156,7 +158,7 @@ void each_position(const std::vector<Message>& messages, bool lossless, u32 leas
       for (; position < packets; ++position) {
         SCOPED_TRACE(std::string(from_a ? "request" : "answer") + " packet " + std::to_string(position) +
                      " " + name_of(fate));
-        Exchange exchange(messages, lossless);
+        Exchange exchange(messages, service, lossless);
         u32 seen = 0;
         const Endpoint chosen = from_a ? exchange.pair.a.at : exchange.pair.b.at;
         exchange.pair.wire.fate = [&](Endpoint from, std::span<const u8>) {
@@ -171,23 +173,25 @@ void each_position(const std::vector<Message>& messages, bool lossless, u32 leas
   }
 }
 
-class EachPacket : public testing::TestWithParam<WrOpcode> {};
+class EachPacket : public testing::TestWithParam<std::tuple<Service, WrOpcode>> {};
 
 TEST_P(EachPacket, LostDoubledOrLate) {
-  const WrOpcode opcode = GetParam();
+  const auto [service, opcode] = GetParam();
   for (const u32 bytes : {0U, 1U, kMtu - 1, kMtu, kMtu + 1, 3 * kMtu + 5}) {
     if (is_atomic(opcode) && bytes != 0) break;
     SCOPED_TRACE("bytes " + std::to_string(bytes));
     const u32 size = is_atomic(opcode) ? 8 : bytes;
-    each_position({{opcode, size}, {opcode, size}, {opcode, size}}, false, 3);
+    each_position({{opcode, size}, {opcode, size}, {opcode, size}}, service, false, 3);
     if (HasFatalFailure()) return;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(RoceFaults, EachPacket,
-                         testing::Values(WrOpcode::send, WrOpcode::send_immediate, WrOpcode::write,
-                                         WrOpcode::write_immediate, WrOpcode::read, WrOpcode::compare_swap,
-                                         WrOpcode::fetch_add));
+                         testing::Combine(testing::Values(Service::rc, Service::xrc),
+                                          testing::Values(WrOpcode::send, WrOpcode::send_immediate,
+                                                          WrOpcode::write, WrOpcode::write_immediate,
+                                                          WrOpcode::read, WrOpcode::compare_swap,
+                                                          WrOpcode::fetch_add)));
 
 const std::vector<Message> kMixture = {
     {WrOpcode::read, 700},       {WrOpcode::send, 300},  {WrOpcode::fetch_add, 8},
@@ -195,18 +199,20 @@ const std::vector<Message> kMixture = {
     {WrOpcode::compare_swap, 8}, {WrOpcode::read, 1000}, {WrOpcode::write_immediate, 257},
     {WrOpcode::fetch_add, 8},    {WrOpcode::send, 1300}};
 
-TEST(RoceFaults, EachPacketOfAMixture) {
-  each_position(kMixture, false, 11);
+class Mixture : public testing::TestWithParam<Service> {};
+
+TEST_P(Mixture, EachPacket) {
+  each_position(kMixture, GetParam(), false, 11);
 }
-TEST(RoceFaults, EachPacketOfAMixtureOnAPathSaidToLoseNothing) {
-  each_position(kMixture, true, 11);
+TEST_P(Mixture, EachPacketOnAPathSaidToLoseNothing) {
+  each_position(kMixture, GetParam(), true, 11);
 }
 
-TEST(RoceFaults, ManyAtOnce) {
+TEST_P(Mixture, ManyAtOnce) {
   u64 lost = 0, again = 0;
   for (u32 seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Exchange exchange(kMixture, seed % 3 == 0);
+    Exchange exchange(kMixture, GetParam(), seed % 3 == 0);
     std::mt19937 random(seed);
     exchange.pair.wire.fate = [&](Endpoint, std::span<const u8>) {
       const u32 drawn = static_cast<u32>(random() % 100);
@@ -221,7 +227,7 @@ TEST(RoceFaults, ManyAtOnce) {
   EXPECT_GT(again, 300U);
 }
 
-TEST(RoceFaults, ManyInLongMessages) {
+TEST_P(Mixture, ManyInLongMessages) {
   // 79 packets each: several parts of a READ, several windows of a WRITE.
   const std::vector<Message> messages = {{WrOpcode::read, 20000},
                                          {WrOpcode::write, 20001},
@@ -230,7 +236,7 @@ TEST(RoceFaults, ManyInLongMessages) {
                                          {WrOpcode::fetch_add, 8}};
   for (u32 seed = 1; seed <= 150; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Exchange exchange(messages, seed % 3 == 0, 24000);
+    Exchange exchange(messages, GetParam(), seed % 3 == 0, 24000);
     std::mt19937 random(seed);
     exchange.pair.wire.fate = [&](Endpoint, std::span<const u8>) {
       const u32 drawn = static_cast<u32>(random() % 100);
@@ -241,15 +247,17 @@ TEST(RoceFaults, ManyInLongMessages) {
   }
 }
 
-TEST(RoceFaults, NothingIsSentAgainWithoutALoss) {
+TEST_P(Mixture, NothingIsSentAgainWithoutALoss) {
   for (const bool lossless : {false, true}) {
-    Exchange exchange(kMixture, lossless);
+    Exchange exchange(kMixture, GetParam(), lossless);
     exchange.run();
     EXPECT_EQ(exchange.pair.a.nic->counters().retransmitted_packets, 0U);
     EXPECT_EQ(exchange.pair.b.nic->counters().duplicates, 0U);
     EXPECT_EQ(exchange.pair.b.nic->counters().naks_sent[0], 0U);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(RoceFaults, Mixture, testing::Values(Service::rc, Service::xrc));
 
 }  // namespace
 }  // namespace doorbell::roce::test

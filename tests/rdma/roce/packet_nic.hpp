@@ -61,7 +61,8 @@ class PacketNic final : public Nic {
   Errno make_window(u32, u8, u32&) override { return ENOSYS; }
   Errno free_window(u32) override { return ENOSYS; }
   Errno make_completion_queue(u32, std::unique_ptr<CompletionQueue>&) override { return ENOSYS; }
-  Errno make_shared_receive_queue(u32, u32, u32, u32, std::unique_ptr<SharedReceiveQueue>&) override {
+  Errno make_shared_receive_queue(const SharedReceiveOptions&,
+                                  std::unique_ptr<SharedReceiveQueue>&) override {
     return ENOSYS;
   }
   Errno make_queue_pair(const QueuePairOptions&, std::unique_ptr<QueuePair>&) override { return ENOSYS; }

@@ -128,7 +128,9 @@ TEST(RoceUd, DropsWhatHasNoPlaceOrKey) {
 TEST(RoceShared, ReceivesServeSeveralQueuePairs) {
   Pair pair;
   std::unique_ptr<SharedReceiveQueue> shared;
-  ASSERT_EQ(pair.b.nic->make_shared_receive_queue(Host::kDomain, 8, 2, 0, shared), 0);
+  ASSERT_EQ(pair.b.nic->make_shared_receive_queue(
+                {.protection_domain = Host::kDomain, .requests = 8, .sges = 2}, shared),
+            0);
   QueuePairOptions options;
   options.shared_receives = shared.get();
   options.send_requests = 4;

@@ -26,7 +26,10 @@ TEST(RoceStates, TheWholeTable) {
            (from == rtr && to == rts) || (from == rts && (to == rts || to == sqd)) ||
            (from == sqd && (to == rts || to == sqd)) || (from == sqe && to == rts);
   };
-  for (const Service service : {Service::rc, Service::uc, Service::ud}) {
+  for (const auto& [service, half] :
+       {std::pair{Service::rc, Half::both}, std::pair{Service::uc, Half::both},
+        std::pair{Service::ud, Half::both}, std::pair{Service::xrc, Half::requester},
+        std::pair{Service::xrc, Half::responder}}) {
     for (u8 from = 0; from <= 6; ++from) {
       for (u8 to = 0; to <= 6; ++to) {
         bool any = false;
@@ -41,12 +44,12 @@ TEST(RoceStates, TheWholeTable) {
           u32 bits = kSetState;
           for (u32 i = 0; i < 16; ++i)
             if ((set >> i & 1) != 0) bits |= kBits[i];
-          any = any || may_change(service, static_cast<State>(from), static_cast<State>(to), bits);
+          any = any || may_change(service, half, static_cast<State>(from), static_cast<State>(to), bits);
           if (any) break;
         }
         const bool always = to == 0 || to == 6;
         const bool expected = always || (possible(static_cast<State>(from), static_cast<State>(to)) &&
-                                         !(from == 5 && service == Service::rc));
+                                         !(from == 5 && reliable(service)));
         EXPECT_EQ(any, expected) << int{from} << " to " << int{to};
       }
     }
@@ -54,20 +57,20 @@ TEST(RoceStates, TheWholeTable) {
 }
 
 TEST(RoceStates, EachAttributeIsNeededAndNoOtherAllowed) {
-  EXPECT_TRUE(may_change(Service::rc, State::reset, State::init, kToInit));
-  EXPECT_TRUE(may_change(Service::rc, State::init, State::rtr, kToRtr | kSetAccess));
-  EXPECT_TRUE(may_change(Service::rc, State::rtr, State::rts, kToRts | kSetRnrTimer));
+  EXPECT_TRUE(may_change(Service::rc, Half::both, State::reset, State::init, kToInit));
+  EXPECT_TRUE(may_change(Service::rc, Half::both, State::init, State::rtr, kToRtr | kSetAccess));
+  EXPECT_TRUE(may_change(Service::rc, Half::both, State::rtr, State::rts, kToRts | kSetRnrTimer));
   const auto each_needed = [](State from, State to, u32 needed) {
     for (u32 left = needed & ~u32{kSetState}; left != 0; left &= left - 1)
-      EXPECT_FALSE(may_change(Service::rc, from, to, needed & ~(left & (~left + 1)))) << left;
+      EXPECT_FALSE(may_change(Service::rc, Half::both, from, to, needed & ~(left & (~left + 1)))) << left;
   };
   each_needed(State::reset, State::init, kToInit);
   each_needed(State::init, State::rtr, kToRtr);
   each_needed(State::rtr, State::rts, kToRts);
-  EXPECT_FALSE(may_change(Service::rc, State::reset, State::init, kToInit | kSetQueueKey));
-  EXPECT_FALSE(may_change(Service::ud, State::reset, State::init, kToInit));
-  EXPECT_FALSE(may_change(Service::rc, State::init, State::rtr, kToRtr | kSetTimeout));
-  EXPECT_FALSE(may_change(Service::rc, State::rts, State::reset, kSetState | kSetAccess));
+  EXPECT_FALSE(may_change(Service::rc, Half::both, State::reset, State::init, kToInit | kSetQueueKey));
+  EXPECT_FALSE(may_change(Service::ud, Half::both, State::reset, State::init, kToInit));
+  EXPECT_FALSE(may_change(Service::rc, Half::both, State::init, State::rtr, kToRtr | kSetTimeout));
+  EXPECT_FALSE(may_change(Service::rc, Half::both, State::rts, State::reset, kSetState | kSetAccess));
 }
 
 TEST(RoceStates, ValuesOutOfRange) {
