@@ -110,10 +110,12 @@ std::unique_ptr<rma::QueueSet> CassiniPort::create_queues(u32 count, rma::Ends e
 /// The driver makes rings with a power of two of slots. A counter and three registers have one page each.
 u64 CassiniPort::queue_bytes(rma::Ends, const rma::QueueShape& shape) const {
   constexpr u64 kPage = 4096, kRegisterPages = 3;
-  if (shape.queue_memory == Place::gpu) return kRegisterPages * kPage;
+  if (shape.queue_memory == Place::gpu)
+    return (kRegisterPages + (endpoint_->counts_on_request() ? 1 : 0)) * kPage;
   const PutQueueShape queue = put_queue(shape, restricted_);
   const u64 ring = u64{std::bit_ceil(std::max(slots_for(queue), kMinSlots))} * 64;
-  return ring + (event_bytes_for(queue) + kPage - 1) / kPage * kPage + (1 + kRegisterPages) * kPage;
+  const u64 asks = endpoint_->counts_on_request() ? u64{kMinSlots} * 64 + kPage : 0;
+  return ring + asks + (event_bytes_for(queue) + kPage - 1) / kPage * kPage + (1 + kRegisterPages) * kPage;
 }
 
 measure::StatusName CassiniPort::status_names() const {

@@ -34,6 +34,7 @@ PutQueueState PutQueueObject::start(Initiator initiator, const Address& to) {
   s.commands = initial_state(*commands_, initiator);
   s.events = initial_state(*events_, initiator);
   s.counter = counter_->memory(initiator);
+  if (asks_ != nullptr) s.asks = initial_state(*asks_, initiator);
   s.nid = to.nid;
   s.pid = to.pid;
   s.pid_bits = to.pid_bits;
@@ -46,6 +47,7 @@ PutQueueState PutQueueObject::start(Initiator initiator, const Address& to) {
 }
 
 void PutQueueObject::create() {
+  asks_.reset();
   commands_.reset();
   counter_.reset();
   events_.reset();
@@ -54,6 +56,11 @@ void PutQueueObject::create() {
   counter_ = endpoint_.create_counter(true, shape_.queue_memory);
   commands_ = endpoint_.create_command_queue(
       {.slots = slots_for(shape_), .events = events_.get(), .queue_memory = shape_.queue_memory});
+  if (endpoint_.counts_on_request())
+    asks_ = endpoint_.create_command_queue({.kind = CommandQueueKind::triggered,
+                                            .slots = kMinSlots,
+                                            .events = events_.get(),
+                                            .queue_memory = shape_.queue_memory});
   fresh_ = true;
 }
 

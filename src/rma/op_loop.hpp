@@ -94,7 +94,7 @@ class OpLoop {
       finish_operations(warp);
     } else {
       ++mine_.empty_polls;
-      if (phase_->drain && guard_.idle() >= kDrainPolls) return false;
+      if (phase_->drain && guard_.idle() >= kDrainPolls && settled()) return false;
       guard_.missed();
     }
     if (guard_.due(*phase_)) housekeeping(warp);
@@ -179,6 +179,13 @@ class OpLoop {
       odd.protocol += receiver_.protocol();
     }
     return odd;
+  }
+
+  /// False while the queue's device has not said that nothing more has come, at most for a time-out.
+  [[nodiscard]] DOORBELL_INLINE bool settled() const {
+    if constexpr (requires { own_.settled(); })
+      return own_.settled() || guard_.clock() - guard_.started() >= phase_->timeout_ticks;
+    return true;
   }
 
   DOORBELL_INLINE void post_batch(const Warp& warp) {

@@ -64,6 +64,18 @@ class Cxi(WithFolder):
         self.assertEqual(cell["device"]["name"], "cxi-model3:overhead=44,engine=kernel-on-cpu")
         self.assertEqual(cell["metrics"]["ops"], 600)
 
+    def test_counts_on_request(self):
+        device = "cxi-model0:write-back=on-request"
+        for arguments in ([], ["--op", "get", "--unrestricted"], ["--device-engine", "kernel-on-cpu"], ["--num-queues", "3"]):
+            for cell in self.result("--device", device, "--size", "8,4096", *arguments, *SMALL)["cells"]:
+                self.assertEqual(cell["metrics"]["ops"], cell["verify"]["checked"])
+                self.assertEqual(set(cell["errors"].values()), {0})
+        for engine in ("cpu", "kernel-on-cpu"):
+            cell, = self.result("--device", device, "--device-engine", engine, "--fault", "drop=0.02", "--measure", "rate",
+                                "--iterations", "2000", "--timeout", "0.5", "--late-after", "50", code=2)["cells"]
+            self.assertEqual(cell["errors"]["timeout"], cell["model"]["injected"]["drop"])
+        self.assertIn("write-back", run("--device", "cxi-model0:write-back=never").stderr)
+
     def test_a_kernels_code_carries_faults_out(self):
         common = ["--device-engine", "kernel-on-cpu", "--size", "256", "--measure", "rate", "--iterations", "2000"]
         cell, = self.result("--fault", "corrupt=0.02", *common, *TIMEOUTS, code=2)["cells"]

@@ -76,6 +76,44 @@ class PutQueueTest : public testing::Test {
   PutQueueState state_;
 };
 
+/// Of a device that writes successes back when it is asked.
+class AskingPutQueueTest : public PutQueueTest {
+ protected:
+  AskingPutQueueTest() {
+    counts_ = 0;
+    state_.asks.memory = {.ring = asks_.data(),
+                          .launch = reinterpret_cast<u8*>(asks_launch_.data()),
+                          .slots = kSlots,
+                          .index = 9,
+                          .triggered = true};
+    show_read(kStatusSlots);
+  }
+  void show_read(u64 slot) {
+    CommandQueueStatus status;
+    status.rd_ptr = static_cast<u32>(slot);
+    status.return_code = ReturnCode::ok;
+    store64_release(reinterpret_cast<u64*>(asks_.data()), pack(status).w[0]);
+  }
+  /// The device reads what was rung: how many requests for the counts of counter 5.
+  u32 take_requests() {
+    const u64 until = asks_launch_[0];
+    u32 n = 0;
+    for (; until != 0 && read_ != until; read_ = read_ + 1 == kSlots ? kStatusSlots : read_ + 1) {
+      CounterCommand c;
+      EXPECT_TRUE(decode(reinterpret_cast<const u64*>(asks_.data() + read_ * kSlotParts), c));
+      EXPECT_EQ(c.opcode, CounterOpcode::get);
+      EXPECT_EQ(c.ct, 5u);
+      ++n;
+    }
+    show_read(read_);
+    return n;
+  }
+
+  std::vector<Word16> asks_ = std::vector<Word16>(u64{kSlots} * kSlotParts);
+  std::array<u64, kLaunchBytes / 8> asks_launch_{};
+  u64 read_ = kStatusSlots;
+};
+
 TEST_F(PutQueueTest, TheCounterWrapsAt48Bits) {
   state_.success = kMaxSuccess - 1;
   answer(kMaxSuccess - 1);
@@ -238,6 +276,85 @@ TEST_F(PutQueueTest, MoreFailuresThanOperationsAreCounted) {
   EXPECT_EQ(wait(q).count, 0u) << "it is not the later one's";
   answer(1, 2);
   EXPECT_EQ(wait(q).serial, 2u);
+}
+
+TEST_F(AskingPutQueueTest, APollThatFindsNothingAsksOnce) {
+  Queue q(state_);
+  post(q, 3);
+  EXPECT_EQ(take_requests(), 0u);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(q.poll(kOneLane).count, 0u);
+  EXPECT_EQ(take_requests(), 1u) << "the next when it is answered";
+  EXPECT_FALSE(q.settled());
+  answer(0);
+  EXPECT_EQ(wait(q).count, 0u);
+  EXPECT_TRUE(q.settled()) << "the device says that there is nothing";
+  EXPECT_EQ(take_requests(), 1u);
+  answer(2);
+  auto p = q.poll(kOneLane);
+  EXPECT_EQ(p.serial, 2u);
+  EXPECT_EQ(p.mine.status, rma::Status::ok);
+  EXPECT_FALSE(q.settled());
+  EXPECT_EQ(take_requests(), 0u) << "not before a poll finds nothing";
+  EXPECT_EQ(q.poll(kOneLane).count, 0u) << "an answer counts once";
+  EXPECT_EQ(take_requests(), 1u);
+  EXPECT_EQ(counts_, 0u) << "cleared, to see the next answer";
+  Queue later(q.state());
+  answer(3);
+  EXPECT_EQ(later.poll(kOneLane).serial, 3u);
+  EXPECT_EQ(later.duplicated() + later.protocol(), 0u);
+}
+
+TEST_F(AskingPutQueueTest, AFailureIsWrittenBackUnasked) {
+  Queue q(state_);
+  post(q, 4);
+  EXPECT_EQ(q.poll(kOneLane).count, 0u);
+  EXPECT_EQ(take_requests(), 1u);
+  write_event(EventType::ack, ReturnCode::pt_disabled);
+  answer(1, 1);  // before the answer
+  EXPECT_EQ(q.poll(kOneLane).serial, 1u);
+  const auto p = q.poll(kOneLane);
+  EXPECT_EQ(p.serial, 2u);
+  EXPECT_EQ(p.mine.status, status_of(static_cast<u32>(ReturnCode::pt_disabled)));
+  EXPECT_EQ(wait(q).count, 0u);
+  answer(1, 1);  // it comes now
+  EXPECT_EQ(wait(q).count, 0u);
+  EXPECT_EQ(take_requests(), 2u);
+  answer(3, 1);
+  EXPECT_EQ(wait(q).serial, 4u);
+  EXPECT_EQ(q.duplicated() + q.protocol(), 0u);
+}
+
+TEST_F(AskingPutQueueTest, TheLongerTheWaitTheFewerTheRequests) {
+  Queue q(state_);
+  post(q, 1);
+  u32 asked = 0, early = 0;
+  for (u32 n = 1; n <= 10'000; ++n) {
+    EXPECT_EQ(q.poll(kOneLane).count, 0u);
+    if (take_requests() == 0) continue;
+    ++asked;
+    answer(0);
+    if (n == 7) early = asked;
+  }
+  EXPECT_EQ(early, 7u) << "at first at each poll";
+  EXPECT_LT(asked, 150u);
+  EXPECT_GT(asked, 50u);
+  answer(1);
+  EXPECT_EQ(q.poll(kOneLane).serial, 1u) << "what is there is not waited for";
+}
+
+TEST_F(AskingPutQueueTest, RequestsThatTheDeviceDoesNotReadFillTheirQueue) {
+  Queue q(state_);
+  post(q, 1);
+  for (u32 n = 0; n < 100'000; ++n) {
+    EXPECT_EQ(q.poll(kOneLane).count, 0u);
+    answer(0);
+  }
+  EXPECT_EQ(take_requests(), kSlots - kStatusSlots - 1);
+  EXPECT_FALSE(Queue(q.state()).settled());
+  for (u32 n = 0; n < 5000; ++n) (void)q.poll(kOneLane);
+  EXPECT_EQ(take_requests(), 1u);
+  answer(1);
+  EXPECT_EQ(q.poll(kOneLane).serial, 1u);
 }
 
 TEST_F(PutQueueTest, ACommandThatFailsEndsEverything) {

@@ -25,14 +25,15 @@ struct Work {
   u32 window = 40;
   bool inlined = false;
   bool restricted = true;
+  const char* device = "cxi-model0";
 };
 
 template <u32 N>
 void run_loop(const Work& w) {
   SCOPED_TRACE(testing::Message() << "lanes " << N << " op " << static_cast<u32>(w.op) << " bytes " << w.bytes
                                   << " batch " << w.batch << " window " << w.window
-                                  << (w.inlined ? " in the command" : ""));
-  CassiniPort port({.spec = "cxi-model0"}, w.restricted);
+                                  << (w.inlined ? " in the command " : " ") << w.device);
+  CassiniPort port({.spec = w.device}, w.restricted);
   const u64 stride = rma::slot_bytes(w.bytes);
   const Region near = port.allocate(Place::pageable, stride * w.window);
   const Region far = port.allocate(Place::pageable, stride * w.window);
@@ -108,6 +109,13 @@ TEST(CxiWarp, DataInTheCommand) {
   run_loop<8>({.bytes = 17, .batch = 5, .inlined = true});
   run_loop<32>({.bytes = 224, .batch = 16, .inlined = true});
   run_loop<32>({.bytes = 8, .batch = 1, .window = 1, .inlined = true});
+}
+
+TEST(CxiWarp, CountsOnRequest) {
+  constexpr const char* kAsked = "cxi-model0:write-back=on-request";
+  run_loop<8>({.bytes = 600, .batch = 7, .device = kAsked});
+  run_loop<32>({.op = rma::Op::read, .bytes = 64, .batch = 33, .restricted = false, .device = kAsked});
+  run_loop<32>({.bytes = 8, .batch = 1, .window = 1, .inlined = true, .device = kAsked});
 }
 
 }  // namespace

@@ -137,6 +137,9 @@ class Endpoint {
       const CommandQueueShape& shape) = 0;
   /// With a write-back the initiator can read the counts from memory.
   [[nodiscard]] virtual std::unique_ptr<CounterObject> create_counter(bool writeback, Place place) = 0;
+  /// True if a counter's write-back shows a success only when a GET command has asked for the counts; false
+  /// if it shows each count by itself.
+  [[nodiscard]] virtual bool counts_on_request() const { return false; }
   /// A non-matching entry at `pid_offset` of this endpoint.
   [[nodiscard]] virtual std::unique_ptr<PortalsEntry> create_portals_entry(EventQueueObject& events,
                                                                            u32 pid_offset) = 0;
@@ -258,8 +261,8 @@ struct PutQueueShape {
   bool restricted = true;                ///< 32-byte commands, whose packets need no order
 };
 
-/// The queues below a PutQueue: a transmit queue, the counter of its acknowledgements, and an event queue for
-/// failures. The endpoint outlives it.
+/// The queues below a PutQueue: a transmit queue, the counter of its acknowledgements, an event queue for
+/// failures, and, where counts come on request, a queue of these requests. The endpoint outlives it.
 class PutQueueObject {
  public:
   /// Makes the queues. Throws Error: a number out of range, no memory.
@@ -278,6 +281,7 @@ class PutQueueObject {
   std::unique_ptr<EventQueueObject> events_;
   std::unique_ptr<CounterObject> counter_;
   std::unique_ptr<CommandQueueObject> commands_;
+  std::unique_ptr<CommandQueueObject> asks_;  ///< null where nobody need ask for the counts
 };
 
 }  // namespace doorbell::cxi

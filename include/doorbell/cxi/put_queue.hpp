@@ -4,6 +4,9 @@
 // Puts and gets through a Cassini command queue, with the interface that the loop of one-sided operations
 // needs (rma/op_loop.hpp). A counting event counts completions; only failures make an event.
 //
+// A card writes successes back when a GET command asks for the counts. Where the device does so, a poll that
+// finds nothing asks, one request at a time: it clears the write-back, whose bit `valid` then is the answer.
+//
 // Thread rule: one thread or one warp owns a PutQueue. Every call is collective.
 #pragma once
 
@@ -18,6 +21,7 @@ struct PutQueueState {
   CommandQueueState commands;  ///< of its transmit queue
   EventQueueState events;      ///< of the queue of failures
   CounterMemory counter;       ///< with a write-back
+  CommandQueueState asks;      ///< of the queue that asks for the counts; no slots: they come by themselves
   u32 nid = 0;                 ///< the destination of the puts
   u32 pid = 0;                 ///< likewise
   u32 pid_bits = 9;            ///< of the NIC: the width of a pid in an address
@@ -35,6 +39,10 @@ struct PutQueueState {
   u32 idle = 0;                ///< polls without news, after some of which the events are looked at
   u32 duplicated = 0;          ///< PutQueue::duplicated()
   u32 protocol = 0;            ///< of PutQueue::protocol(), what the events show
+  u64 answer = 0;              ///< the CounterCounts of the last answer
+  u32 silent = 0;              ///< empty polls since the last answer
+  bool asked = false;          ///< an answer is on its way
+  bool settled = false;        ///< of PutQueue::settled()
 };
 
 /// The status of a failed operation is this number plus its return code: above the numbers of ibv_wc_status.
@@ -63,7 +71,9 @@ class PutQueue {
 
   /// Goes on where another PutQueue on the same queues stopped.
   DOORBELL_INLINE explicit PutQueue(const PutQueueState& s)
-      : s_(s), commands_(s.commands), events_(s.events) {}
+      : s_(s), commands_(s.commands), events_(s.events) {
+    s_.settled = false;
+  }
   /// Where another PutQueue on the same queues may go on.
   [[nodiscard]] DOORBELL_INLINE PutQueueState state() const {
     PutQueueState s = s_;
@@ -83,7 +93,13 @@ class PutQueue {
   /// Always 0: a counter cannot show it.
   [[nodiscard]] DOORBELL_INLINE u32 skipped() const { return 0; }
   /// Events without a cause, and read pointers that the device cannot have reached.
-  [[nodiscard]] DOORBELL_INLINE u32 protocol() const { return s_.protocol + commands_.bad_status(); }
+  [[nodiscard]] DOORBELL_INLINE u32 protocol() const {
+    return s_.protocol + commands_.bad_status() + s_.asks.bad_status;
+  }
+  /// False while polls that find nothing do not show that there is nothing: the device has not said so yet.
+  [[nodiscard]] DOORBELL_INLINE bool settled() const {
+    return !asks() || (s_.settled && s_.failing == 0) || s_.dead != 0;
+  }
 
   /// Writes `n` <= room() commands, all inlined or none. The device sees them after ring().
   template <class Build>
@@ -112,6 +128,19 @@ class PutQueue {
 
   /// Takes finished operations. Does not wait.
   [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp, u32 = 1) {
+    const Polled p = look(warp);
+    if (asks()) [[unlikely]] {
+      if (p.count != 0) s_.settled = false;
+      else if (!s_.asked && due()) ask(warp);
+    }
+    return p;
+  }
+
+ private:
+  static constexpr u32 kLooksAtEvents = 64;  ///< empty polls between looks for an error event
+  static constexpr u32 kMostSilent = 1024;   ///< empty polls between requests for the counts
+
+  [[nodiscard]] DOORBELL_INLINE Polled look(const Warp& warp) {
     CounterCounts now = counts(warp);
     if (successes_since(now) != 0) return take(now);
     if (s_.failing == 0 && (now.failure != (s_.failures & kMaxFailure) || ++s_.idle % kLooksAtEvents == 0)) {
@@ -130,16 +159,51 @@ class PutQueue {
     return {};
   }
 
- private:
-  static constexpr u32 kLooksAtEvents = 64;  ///< empty polls between looks for an error event
+  /// True if the device shows the counts when it is asked.
+  [[nodiscard]] DOORBELL_INLINE bool asks() const { return s_.asks.memory.slots != 0; }
+  /// After an answer without news, whether it is time to ask again: the longer the wait, the less often, so
+  /// that a long one takes little from the device and a short one is little longer.
+  [[nodiscard]] DOORBELL_INLINE bool due() {
+    const u32 pause = s_.idle / 8;
+    return ++s_.silent > (pause < kMostSilent ? pause : kMostSilent);
+  }
+  /// Asks the device for the counts. Without room in the queue, a later poll does.
+  DOORBELL_INLINE void ask(const Warp& warp) {
+    const CommandQueueState before = s_.asks;
+    s_.asks = after_request(warp, before, s_.counter.writeback, s_.counter.index, s_.low_latency);
+    s_.asked = s_.asks.rung32 != before.rung32;
+  }
+  /// A function of its own, and by value: the loops of devices that write each count keep their registers.
+  static DOORBELL_NOINLINE CommandQueueState after_request(const Warp& warp, const CommandQueueState before,
+                                                           u64* writeback, u32 counter, bool low_latency) {
+    CounterCommand get;
+    get.opcode = CounterOpcode::get;
+    get.ct = counter;
+    CommandQueue<Warp> queue(before);
+    if (queue.post(warp, get)) {
+      // The doorbell is a release: the device answers behind this store.
+      if (warp.lane() == 0) store64_relaxed(writeback, 0);
+      (void)(low_latency ? queue.ring_low_latency(warp) : queue.ring(warp));
+    }
+    return queue.state();
+  }
 
-  [[nodiscard]] DOORBELL_INLINE CounterCounts counts(const Warp& warp) const {
+  [[nodiscard]] DOORBELL_INLINE CounterCounts counts(const Warp& warp) {
     // The acquire orders the counts before later loads of the data that they stand for; the sync makes that
     // data visible to the other lanes.
     u64 word = warp.lane() == 0 ? load64_acquire(s_.counter.writeback) : 0;
     word = warp.shfl(word, 0);
     warp.sync();
-    return unpack<CounterCounts>(&word);
+    if (!asks()) [[likely]] return unpack<CounterCounts>(&word);
+    if (unpack<CounterCounts>(&word).valid) {
+      // A failure is written back without being asked for, too. It then passes for the answer, and the answer
+      // for that of the next request: none tells of fewer than the one before.
+      s_.answer = word;
+      s_.settled = s_.settled || s_.asked;
+      if (s_.asked) s_.silent = 0;
+      s_.asked = false;
+    }
+    return unpack<CounterCounts>(&s_.answer);
   }
   /// Those that have not been reported.
   [[nodiscard]] DOORBELL_INLINE u64 successes_since(const CounterCounts& now) const {

@@ -349,9 +349,9 @@ struct EventQueueMemory {
 /// A counting event: its doorbell page, and the 8 bytes that the device writes back (null without a
 /// write-back).
 struct CounterMemory {
-  u64* doorbell = nullptr;         ///< Counter::kSuccess and so on
-  const u64* writeback = nullptr;  ///< CounterCounts
-  u32 index = 0;                   ///< 0: no counter
+  u64* doorbell = nullptr;   ///< Counter::kSuccess and so on
+  u64* writeback = nullptr;  ///< CounterCounts; the initiator clears it to see the next answer
+  u32 index = 0;             ///< 0: no counter
 };
 
 /// The kinds of command queues, by Cassini's names.

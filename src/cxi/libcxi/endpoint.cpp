@@ -351,12 +351,11 @@ Owned<libcxi::Ct> LibcxiCounter::alloc() const {
 }
 
 CounterMemory LibcxiCounter::memory(Initiator initiator) {
-  CounterMemory m{.doorbell = ct_->doorbell,
-                  .writeback = reinterpret_cast<const u64*>(writeback_.host()),
-                  .index = ct_->index};
+  CounterMemory m{
+      .doorbell = ct_->doorbell, .writeback = reinterpret_cast<u64*>(writeback_.host()), .index = ct_->index};
   if (initiator == Initiator::gpu) {
     m.doorbell = pages_.give(m.doorbell, kCounterBytes, GpuPages::Kind::registers);
-    m.writeback = reinterpret_cast<const u64*>(writeback_.device());
+    m.writeback = reinterpret_cast<u64*>(writeback_.device());
   } else if (writeback_.place() == Place::gpu) {
     throw Error(fmt::format("a counter's write-back on {}", process_->context->name),
                 "it lies in GPU memory, which a CPU cannot read", "use host memory");

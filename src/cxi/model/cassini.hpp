@@ -52,6 +52,9 @@ class ModelCassini final : public CassiniDevice {
   [[nodiscard]] nlohmann::ordered_json counters() override;
 
   [[nodiscard]] const ModelConfig& config() const { return shared_.config; }
+  [[nodiscard]] bool counts_on_request() const {
+    return config().write_back == ModelConfig::WriteBack::on_request;
+  }
   [[nodiscard]] u64 injected(model::Fault f) {
     const std::scoped_lock lock(mutex_);
     engine_->refresh();

@@ -18,6 +18,8 @@ struct ModelConfig : model::Config {
   u64 doorbell_ns = 0;     ///< from a doorbell to its first command
   u32 window = 0;          ///< operations under way at most; 0: no limit
   u32 pid_bits = 9;
+  enum class WriteBack { each, on_request };
+  WriteBack write_back = WriteBack::each;       ///< of counters
   u32 max_list_entries = 16384;                 ///< of all portals entries together
   ReturnCode nack = ReturnCode::undeliverable;  ///< of Fault::error
   /// The time that a writer may take for a low-latency window: a busy machine may stop the writer between two

@@ -176,6 +176,7 @@ class ModelCounter final : public CounterObject {
     c.counter.index = index_ = nic.counters_.claim();
     c.counter.doorbell = reinterpret_cast<u64*>(nic.reach(doorbell_));
     c.counter.writes_back = writes_back_ = writeback;
+    c.counter.on_request = nic.counts_on_request();
     if (writeback) c.counter.writeback = nic.place_of(writeback_);
     nic_.engine_->change(c);
   }
@@ -188,8 +189,8 @@ class ModelCounter final : public CounterObject {
     CounterMemory m;
     m.doorbell = reinterpret_cast<u64*>(address_for(initiator, doorbell_, "a counter's doorbell page"));
     if (writes_back_)
-      m.writeback = reinterpret_cast<const u64*>(
-          address_for(initiator, writeback_.region(), "what a counter writes back"));
+      m.writeback =
+          reinterpret_cast<u64*>(address_for(initiator, writeback_.region(), "what a counter writes back"));
     m.index = index_;
     return m;
   }

@@ -20,6 +20,7 @@ class ModelEndpoint final : public Endpoint {
   [[nodiscard]] std::unique_ptr<CommandQueueObject> create_command_queue(
       const CommandQueueShape& shape) override;
   [[nodiscard]] std::unique_ptr<CounterObject> create_counter(bool writeback, Place place) override;
+  [[nodiscard]] bool counts_on_request() const override { return nic_.counts_on_request(); }
   [[nodiscard]] std::unique_ptr<PortalsEntry> create_portals_entry(EventQueueObject& events,
                                                                    u32 pid_offset) override;
   /// The name of the endpoint's network in an LCID command.

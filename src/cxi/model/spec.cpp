@@ -57,6 +57,12 @@ options::OptionTable model_keys() {
       &ModelConfig::max_list_entries);
   list_entries.aliases = {"entries"};  // other models use that name for a queue's length
   t.add(std::move(list_entries));
+  t.add({.name = "write-back",
+         .default_text = "each",
+         .choices = {"each", "on-request"},
+         .help = "when a counter's counts are written to memory: each count, or as by a card, when a command "
+                 "asks for it or an operation has failed",
+         .into = &ModelConfig::write_back});
   t.add(model::delay_key("an acknowledgement"));
   t.add(model::whole_key("nack", "2", 2, 63, "the return code of the fault error; 2: UNDELIVERABLE",
                          {[](u64 code) { return static_cast<ReturnCode>(code); }, &ModelConfig::nack}));
