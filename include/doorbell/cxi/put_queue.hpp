@@ -21,7 +21,6 @@ struct PutQueueState {
   CommandQueueState commands;  ///< of its transmit queue
   EventQueueState events;      ///< of the queue of failures
   CounterMemory counter;       ///< with a write-back
-  CommandQueueState asks;      ///< of the queue that asks for the counts; no slots: they come by themselves
   u32 nid = 0;                 ///< the destination of the puts
   u32 pid = 0;                 ///< likewise
   u32 pid_bits = 9;            ///< of the NIC: the width of a pid in an address
@@ -39,6 +38,7 @@ struct PutQueueState {
   u32 idle = 0;                ///< polls without news, after some of which the events are looked at
   u32 duplicated = 0;          ///< PutQueue::duplicated()
   u32 protocol = 0;            ///< of PutQueue::protocol(), what the events show
+  CommandQueueState asks;      ///< of the queue that asks for the counts; no slots: they come by themselves
   u64 answer = 0;              ///< the CounterCounts of the last answer
   u32 silent = 0;              ///< empty polls since the last answer
   bool asked = false;          ///< an answer is on its way
