@@ -177,6 +177,7 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::fire(const Trigger& t) {
       if (ct == nullptr) return;
       if (f.set_ct_success) ct->success = f.ct_success, ct->new_success = 0;
       if (f.set_ct_failure) ct->failure = f.ct_failure, ct->new_failure = 0;
+      ct->replaced = true;
       count(f.ct, 0, 0);
       return;
     }
@@ -234,12 +235,14 @@ DOORBELL_GPU_NOINLINE bool Engine<Parts>::poll_doorbell(CountingEvent& ct) {
   if (load64_relaxed(page + Counter::kResetSuccess) != kUnwritten) {
     (void)exchange64(page + Counter::kResetSuccess, kUnwritten);
     ct.success = ct.new_success = 0;
+    ct.replaced = true;
     count(ct.index, 0, 0);
     found = true;
   }
   if (load64_relaxed(page + Counter::kResetFailure) != kUnwritten) {
     (void)exchange64(page + Counter::kResetFailure, kUnwritten);
     ct.failure = ct.new_failure = 0;
+    ct.replaced = true;
     count(ct.index, 0, 0);
     found = true;
   }
@@ -265,10 +268,11 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::bring_up_to_date(CountingEvent& ct) {
   if (!settle()) return;
   ct.success = (ct.success + ct.new_success) & kMaxSuccess;
   ct.failure = (ct.failure + ct.new_failure) & kMaxFailure;
-  const bool failed = ct.new_failure != 0;
+  const bool told = ct.new_failure != 0 || ct.replaced;
+  ct.replaced = false;
   ct.new_success = 0;
   ct.new_failure = 0;
-  if (!ct.on_request || failed) write_back(ct);
+  if (!ct.on_request || told) write_back(ct);
   while (!ct.waiting.empty() && ct.success >= parts_.trigger(ct.waiting.first).fields.threshold)
     fire(take_trigger(ct));
 }

@@ -86,7 +86,8 @@ struct CountingEvent {
   u32 next_dirty = kNobody;
   u64* doorbell = nullptr;
   bool writes_back = false;
-  bool on_request = false;  ///< the write-back: by a GET command, and when an operation has failed
+  bool on_request = false;  ///< the write-back: by a GET command, a failure, and where `replaced`
+  bool replaced = false;    ///< counts were set or reset, which is written back in any case
   QueuePlace writeback;
   Chain waiting;  ///< triggers, the lowest threshold first, and with equal ones the older first
 };

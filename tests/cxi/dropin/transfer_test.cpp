@@ -258,6 +258,13 @@ TEST(DropinCounters, WriteBackWhenAskedAndWhenSomethingFails) {
     EXPECT_TRUE(eventually([&] { return load64_acquire(second) == (u64{1} << 63 | u64{1} << 48 | 15); }))
         << std::hex << load64_acquire(second);
     EXPECT_EQ(load64_acquire(first), (u64{1} << 63 | 5));
+    // Counts that are set or reset are shown unasked.
+    triggered.submit(CounterCommand::set(number, 7, 2));
+    EXPECT_TRUE(eventually([&] { return load64_acquire(second) == (u64{1} << 63 | u64{2} << 48 | 7); }));
+    store64_release(field<u64*>(ct, 0) + Counter::kResetSuccess, 0);
+    EXPECT_TRUE(eventually([&] { return load64_acquire(second) == (u64{1} << 63 | u64{2} << 48); }));
+    store64_release(field<u64*>(ct, 0) + Counter::kResetFailure, 0);
+    EXPECT_TRUE(eventually([&] { return load64_acquire(second) == u64{1} << 63; }));
   }
   EXPECT_EQ(cxil_destroy_ct(ct), 0);
   EXPECT_EQ(cxil_destroy_ct(nullptr), -EINVAL);
