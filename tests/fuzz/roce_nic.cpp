@@ -84,7 +84,7 @@ Bytes packet(FuzzedDataProvider& in, const Target& target) {
   Headers h;
   const std::size_t i = in.ConsumeIntegralInRange<std::size_t>(0, 3);
   h.service = kServices[i];
-  do h.operation = static_cast<Operation>(in.ConsumeIntegralInRange<u8>(0, 23));
+  do h.operation = static_cast<Operation>(in.ConsumeIntegralInRange<u8>(0, 29));
   while (!shape_of(h.service, h.operation).exists && in.remaining_bytes() != 0);
   if (!shape_of(h.service, h.operation).exists) h.operation = Operation::send_only;
   h.solicited = in.ConsumeBool();

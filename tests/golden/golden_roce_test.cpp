@@ -106,9 +106,9 @@ TEST(RoceWire, OperationsOfNoServiceAreRefused) {
     Decoded decoded;
     const auto error = decode(bytes, decoded);
     const int service = opcode >> 5, operation = opcode & 31;
-    const bool exists = ((service == 0 || service == 5) && operation <= 23 && operation != 21) ||
-                        (service == 1 && operation <= 11) ||
-                        (service == 3 && (operation == 4 || operation == 5));
+    const bool exists =
+        ((service == 0 || service == 5) && ((operation <= 23 && operation != 21) || operation == 29)) ||
+        (service == 1 && operation <= 11) || (service == 3 && (operation == 4 || operation == 5));
     EXPECT_EQ(error == DecodeError::unknown_opcode, !exists) << opcode;
     bytes[1] = 1;
     EXPECT_EQ(decode(bytes, decoded), DecodeError::bad_version);

@@ -168,6 +168,9 @@ void set_extended_posting(Qp& qp) {
   base.wr_rdma_read = [](ibv_qp_ex* one, uint32_t key, uint64_t address) {
     (void)add_remote(one, Op::read, key, address);
   };
+  base.wr_atomic_write = [](ibv_qp_ex* one, uint32_t key, uint64_t address, const void* bytes) {
+    std::memcpy(&add_remote(one, Op::atomic_write, key, address).swap, bytes, sizeof(u64));
+  };
   base.wr_atomic_cmp_swp = [](ibv_qp_ex* one, uint32_t key, uint64_t address, uint64_t compare,
                               uint64_t swap) {
     roce::SendRequest& request = add_remote(one, Op::compare_swap, key, address);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // ibv_post_send, ibv_post_recv.
+#include <cstring>
+
 #include "rdma/dropin/objects.hpp"
 
 namespace doorbell::dropin {
@@ -19,7 +21,8 @@ int post_send(ibv_qp* base, ibv_send_wr* first, ibv_send_wr** bad) {
   for (; wr != nullptr; wr = wr->next) {
     roce::SendRequest request;
     error = wr->num_sge < 0 ? EINVAL : to_request(qp, *wr, request);
-    if (error == 0) error = qp.queue->post(request, pieces(wr->sg_list, wr->num_sge));
+    const int count = wr->opcode == IBV_WR_ATOMIC_WRITE ? 0 : wr->num_sge;
+    if (error == 0) error = qp.queue->post(request, pieces(wr->sg_list, count));
     if (error != 0) {
       *bad = wr;
       break;
@@ -64,6 +67,14 @@ int to_request(Qp& qp, const ibv_send_wr& wr, roce::SendRequest& into) {
       into.remote_key = wr.wr.atomic.rkey;
       into.compare_or_add = wr.wr.atomic.compare_add;
       into.swap = wr.wr.atomic.swap;
+      break;
+    case IBV_WR_ATOMIC_WRITE:
+      // The bytes are taken at once, as those of inline data.
+      if (wr.num_sge != 1 || wr.sg_list[0].length != sizeof into.swap) return EINVAL;
+      std::memcpy(&into.swap, reinterpret_cast<const void*>(wr.sg_list[0].addr), sizeof into.swap);
+      into.flags &= static_cast<u8>(~roce::kInline);
+      into.remote_address = wr.wr.rdma.remote_addr;
+      into.remote_key = wr.wr.rdma.rkey;
       break;
     case IBV_WR_BIND_MW:
       return to_bind(wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info, into);

@@ -72,7 +72,9 @@ int query_device_extended(ibv_context* base, const ibv_query_device_ex_input* in
   if (const int error = query_device_plain(base, &all.orig_attr)) return error;
   all.completion_timestamp_mask = ~u64{0};
   all.hca_core_clock = 1'000'000;  // kHz: completions have the time in ns
-  all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+  // The kernel's flag of atomic writes, which verbs.h of rdma-core 44 has no name for.
+  constexpr u64 kAtomicWrite = u64{1} << 40;
+  all.device_cap_flags_ex = all.orig_attr.device_cap_flags | kAtomicWrite;
   all.max_dm_size = kDeviceMemory;
   all.phys_port_cnt_ex = 1;
   // A newer program has a longer structure, whose end nobody here knows.

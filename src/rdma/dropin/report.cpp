@@ -43,8 +43,10 @@ State& state() {
   return one;
 }
 
-constexpr const char* kOpcodes[] = {"write",        "write_imm", "send",      "send_imm", "read",
-                                    "compare_swap", "fetch_add", "local_inv", "bind_mw",  "send_inv"};
+constexpr const char* kOpcodes[] = {
+    "write",     "write_imm", "send",    "send_imm",    "read", "compare_swap",
+    "fetch_add", "local_inv", "bind_mw", "send_inv",    "",     "",
+    "",          "",          "",        "atomic_write"};
 constexpr const char* kNaks[] = {"sequence", "invalid_request", "remote_access", "remote_operation",
                                  "invalid_rd"};
 

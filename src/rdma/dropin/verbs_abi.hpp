@@ -36,6 +36,8 @@ static_assert(sizeof(ibv_sge) == sizeof(roce::Sge) &&
 static_assert(int(roce::WrOpcode::write) == IBV_WR_RDMA_WRITE &&
               int(roce::WrOpcode::send_invalidate) == IBV_WR_SEND_WITH_INV &&
               int(roce::WrOpcode::bind_window) == IBV_WR_BIND_MW);
+static_assert(int(roce::WrOpcode::atomic_write) == IBV_WR_ATOMIC_WRITE &&
+              int(roce::WcOpcode::atomic_write) == IBV_WC_ATOMIC_WRITE);
 static_assert(int(roce::Status::local_protection) == IBV_WC_LOC_PROT_ERR &&
               int(roce::Status::flushed) == IBV_WC_WR_FLUSH_ERR &&
               int(roce::Status::retry_exceeded) == IBV_WC_RETRY_EXC_ERR &&

@@ -109,8 +109,12 @@ Errno ModelledQueuePair::post(const SendRequest& request, std::span<const Sge> s
     case WrOpcode::read:
     case WrOpcode::compare_swap:
     case WrOpcode::fetch_add:
+    case WrOpcode::atomic_write:
       if (!reliable(c_.service) || inlined || !may_read_.load(std::memory_order_relaxed)) return EINVAL;
-      if (opcode != WrOpcode::read && (bytes != 8 || request.remote_address % 8 != 0)) return EINVAL;
+      if (opcode == WrOpcode::read) break;
+      // The bytes of an atomic write are in the request.
+      if (bytes != (opcode == WrOpcode::atomic_write ? 0U : 8U) || request.remote_address % 8 != 0)
+        return EINVAL;
       break;
     default:
       return EINVAL;

@@ -33,10 +33,22 @@ Operation operation_of(WrOpcode opcode, bool first, bool last) {
 }
 
 Completion completion_of(const SendSlot& slot, Status status) {
-  static constexpr WcOpcode kOpcodes[] = {
-      WcOpcode::write,       WcOpcode::write,        WcOpcode::send,      WcOpcode::send,
-      WcOpcode::read,        WcOpcode::compare_swap, WcOpcode::fetch_add, WcOpcode::local_invalidate,
-      WcOpcode::bind_window, WcOpcode::send};
+  static constexpr WcOpcode kOpcodes[] = {WcOpcode::write,
+                                          WcOpcode::write,
+                                          WcOpcode::send,
+                                          WcOpcode::send,
+                                          WcOpcode::read,
+                                          WcOpcode::compare_swap,
+                                          WcOpcode::fetch_add,
+                                          WcOpcode::local_invalidate,
+                                          WcOpcode::bind_window,
+                                          WcOpcode::send,
+                                          {},
+                                          {},
+                                          {},
+                                          {},
+                                          {},
+                                          WcOpcode::atomic_write};
   Completion completion;
   completion.id = slot.request.id;
   completion.status = status;
@@ -95,6 +107,7 @@ Requester::Step Requester::step() {
       return send_read(slot);
     case WrOpcode::compare_swap:
     case WrOpcode::fetch_add:
+    case WrOpcode::atomic_write:
       return send_atomic(slot);
     default:
       return send_message_packet(slot);
@@ -215,11 +228,11 @@ Requester::Step Requester::send_message_packet(SendSlot& slot) {
 }
 
 /// Of a READ or an atomic, whose answer takes `packets` numbers.
-void Requester::question_sent(SendSlot& slot, u32 packets) {
+void Requester::question_sent(SendSlot& slot, u32 packets, u64 payload) {
   since_asked_ = 0;
   if (!slot.counted) ++reads_;
   slot.counted = true;
-  packet_sent(slot, packets, 0);
+  packet_sent(slot, packets, payload);
 }
 
 Requester::Step Requester::send_read(SendSlot& slot) {
@@ -254,15 +267,18 @@ Requester::Step Requester::send_atomic(SendSlot& slot) {
   const SendRequest& request = slot.request;
   const bool swap = request.opcode == WrOpcode::compare_swap;
   Headers h = headers(request);
-  h.operation = swap ? Operation::compare_swap : Operation::fetch_add;
+  const bool write = request.opcode == WrOpcode::atomic_write;
+  h.operation = write ? Operation::atomic_write : swap ? Operation::compare_swap : Operation::fetch_add;
   h.wants_ack = true;
-  h.range = {.address = request.remote_address, .key = request.remote_key};
+  const u32 bytes = write ? sizeof request.swap : 0;
+  h.range = {.address = request.remote_address, .key = request.remote_key, .length = bytes};
   h.swap_or_add = swap ? request.swap : request.compare_or_add;
   h.compare = swap ? request.compare_or_add : 0;
   Packet packet;
-  if (!packet.begin(*c_.path, h, 0)) return Step::full;
+  if (!packet.begin(*c_.path, h, bytes)) return Step::full;
+  if (write) std::memcpy(packet.payload, &request.swap, sizeof request.swap);
   packet.end(*c_.path, c_.counters);
-  question_sent(slot, 1);
+  question_sent(slot, 1, bytes);
   return Step::sent;
 }
 

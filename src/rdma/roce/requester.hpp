@@ -56,7 +56,7 @@ class Requester {
   Step send_datagram(SendSlot& slot);
   bool fill(SendSlot& slot, u64 offset, std::size_t bytes, u8* to);
   void packet_sent(SendSlot& slot, u32 packets, u64 payload);
-  void question_sent(SendSlot& slot, u32 packets);
+  void question_sent(SendSlot& slot, u32 packets, u64 payload = 0);
   Headers headers(const SendRequest& request) const;
 
   void acknowledge(const Headers& headers);

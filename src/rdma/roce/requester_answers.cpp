@@ -112,7 +112,7 @@ void Requester::read_response(const Decoded& packet) {
   const u64 index = queue_.oldest();
   SendSlot& slot = queue_.at(index);
   const int number = psn_difference(psn, slot.first_psn);
-  if (slot.request.opcode != WrOpcode::read || number < 0 || psn_difference(psn, slot.end_psn()) >= 0) {
+  if (!slot.reads() || number < 0 || psn_difference(psn, slot.end_psn()) >= 0) {
     count(c_.counters.dropped);
     return;
   }
@@ -140,7 +140,7 @@ void Requester::atomic_response(const Headers& headers) {
   }
   const u64 index = queue_.oldest();
   SendSlot& slot = queue_.at(index);
-  if (!slot.answered() || slot.request.opcode == WrOpcode::read || slot.first_psn != headers.psn) {
+  if (!slot.answered() || slot.reads() || slot.first_psn != headers.psn) {
     count(c_.counters.dropped);
     return;
   }

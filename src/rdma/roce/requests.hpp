@@ -22,6 +22,7 @@ enum class WrOpcode : u8 {
   local_invalidate = 7,
   bind_window = 8,
   send_invalidate = 9,
+  atomic_write = 15,
 };
 
 enum class Status : u8 {
@@ -51,6 +52,7 @@ enum class WcOpcode : u8 {
   fetch_add = 4,
   bind_window = 5,
   local_invalidate = 6,
+  atomic_write = 9,
   receive = 128,
   receive_write_immediate = 129,
 };
@@ -85,7 +87,7 @@ struct SendRequest {
   u64 remote_address = 0;
   u32 remote_key = 0;
   u64 compare_or_add = 0;
-  u64 swap = 0;
+  u64 swap = 0;   ///< of an atomic write the eight bytes, as they are to lie in memory
   Endpoint to{};  ///< UD: the peer, its queue pair and Q_Key
   u32 to_queue_pair = 0;
   u32 queue_key = 0;

@@ -75,6 +75,8 @@ void Responder::execute(const Decoded& packet) {
     done = read_request(h);
   } else if (packet.shape.atomic) {
     done = atomic_request(h);
+  } else if (h.operation == Operation::atomic_write) {
+    done = atomic_write(packet);
   } else if (is_write(h.operation)) {
     done = write_packet(packet);
   } else {
@@ -84,7 +86,8 @@ void Responder::execute(const Decoded& packet) {
   refused_ = false;
   expected_ = psn_after(expected_, packets);
   // READs and atomics are acknowledged by their answers.
-  if (h.wants_ack && packet.shape.payload) say(Reply::ack, 0, h.psn);
+  if (h.wants_ack && packet.shape.payload && h.operation != Operation::atomic_write)
+    say(Reply::ack, 0, h.psn);
 }
 
 /// XRC: whom the packet is for. False: it has been refused.
@@ -230,10 +233,10 @@ bool Responder::write_packet(const Decoded& packet) {
   return true;
 }
 
-Responder::Remembered& Responder::remember(bool atomic, const Headers& headers, u32 packets) {
+Responder::Remembered& Responder::remember(Answer answer, const Headers& headers, u32 packets) {
   const u32 depth = std::clamp<u32>(c_.attributes.reads_as_responder, 1, kMostReads);
   Remembered& entry = remembered_[remembered_count_++ % depth];
-  entry = {.atomic = atomic,
+  entry = {.answer = answer,
            .psn = headers.psn,
            .packets = packets,
            .range = headers.range,
@@ -251,7 +254,7 @@ bool Responder::read_request(const Headers& h) {
   // More than there is room for: as if it had been lost.
   if (waiting_jobs() == jobs_.size()) return false;
   const u32 packets = packets_of(h.range.length, c_.attributes.mtu);
-  remember(false, h, packets);
+  remember(Answer::data, h, packets);
   msn_ = psn_after(msn_, 1);
   push_job() = {.psn = h.psn,
                 .packets = packets,
@@ -277,9 +280,32 @@ bool Responder::atomic_request(const Headers& h) {
   if (h.operation == Operation::fetch_add)
     original = word.fetch_add(h.swap_or_add, std::memory_order_seq_cst);
   else word.compare_exchange_strong(original, h.swap_or_add, std::memory_order_seq_cst);
-  remember(true, h, 1).original = original;
+  remember(Answer::value, h, 1).original = original;
   msn_ = psn_after(msn_, 1);
   push_job() = {.atomic = true, .psn = h.psn, .packets = 1, .msn = msn_, .range = {}, .original = original};
+  return true;
+}
+
+bool Responder::atomic_write(const Decoded& packet) {
+  const Headers& h = packet.headers;
+  u64 value = 0;
+  if (message_ != Message::none || c_.attributes.reads_as_responder == 0 ||
+      packet.payload.size() != sizeof value || h.range.length != sizeof value ||
+      h.range.address % sizeof value != 0)
+    return refuse(NakCode::invalid_request);
+  if ((c_.attributes.access & kRemoteWrite) == 0) return refuse(NakCode::remote_access);
+  u8* memory = c_.keys.find(h.range.key, target_.protection_domain, c_.number, h.range.address, sizeof value,
+                            kRemoteWrite);
+  if (memory == nullptr) return refuse(NakCode::remote_access);
+  if (reinterpret_cast<u64>(memory) % sizeof value != 0) return refuse(NakCode::invalid_request);
+  if (waiting_jobs() == jobs_.size()) return false;
+  std::memcpy(&value, packet.payload.data(), sizeof value);
+  // What was written before is seen by who sees the value.
+  std::atomic_ref<u64>(*reinterpret_cast<u64*>(memory)).store(value, std::memory_order_release);
+  count(c_.counters.bytes_received, sizeof value);
+  remember(Answer::none, h, 1);
+  msn_ = psn_after(msn_, 1);
+  push_job() = {.psn = h.psn, .packets = 1, .msn = msn_, .range = {}};
   return true;
 }
 

@@ -54,9 +54,11 @@ class Responder {
  private:
   enum class Message : u8 { none, send, write };
   enum class Reply : u8 { none, ack, rnr, nak };
+  /// What answers a request: the data of a READ, an old value, or nothing but that it was carried out.
+  enum class Answer : u8 { data, value, none };
   /// A READ or an atomic that has been carried out, for its duplicates.
   struct Remembered {
-    bool atomic = false;
+    Answer answer = Answer::data;
     u32 psn = 0;
     u32 packets = 0;
     RemoteRange range;
@@ -83,6 +85,7 @@ class Responder {
   bool write_packet(const Decoded& packet);
   bool read_request(const Headers& headers);
   bool atomic_request(const Headers& headers);
+  bool atomic_write(const Decoded& packet);
   /// Whether the packet may come now, and is as long as its place in the message says.
   [[nodiscard]] bool fits(const Decoded& packet, Message kind) const;
   bool take_receive();
@@ -91,7 +94,7 @@ class Responder {
   bool no_receive();
   bool refuse(NakCode code);
   void say(Reply reply, u8 value, u32 psn);
-  Remembered& remember(bool atomic, const Headers& headers, u32 packets);
+  Remembered& remember(Answer answer, const Headers& headers, u32 packets);
   bool send_job(Job& job);
   bool send_reply();
   [[nodiscard]] u32 waiting_jobs() const { return end_job_ - first_job_; }

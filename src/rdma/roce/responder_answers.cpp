@@ -11,7 +11,9 @@ void Responder::duplicate(const Decoded& packet) {
   const Headers& h = packet.headers;
   count(c_.counters.duplicates);
   const bool read = h.operation == Operation::read_request;
-  if (!read && !packet.shape.atomic) {
+  const bool write = h.operation == Operation::atomic_write;
+  const Answer answer = read ? Answer::data : write ? Answer::none : Answer::value;
+  if (!read && !write && !packet.shape.atomic) {
     // An ACK carries the newest PSN, whichever was asked for again. A refusal that waits says as much.
     if (reply_ == Reply::none) say(Reply::ack, 0, psn_after(expected_, kMask24));
     return;
@@ -27,11 +29,15 @@ void Responder::duplicate(const Decoded& packet) {
   for (u32 i = 0; i < held; ++i) {
     const Remembered& entry = remembered_[i];
     const int within = psn_difference(h.psn, entry.psn);
-    if (entry.atomic == read || within < 0 || within >= static_cast<int>(entry.packets)) continue;
+    if (entry.answer != answer || within < 0 || within >= static_cast<int>(entry.packets)) continue;
     if (waiting_jobs() == jobs_.size()) return;
     if (!read) {
       if (entry.range.address != h.range.address || entry.range.key != h.range.key) return;
       count(c_.counters.replayed_atomics);
+      if (write) {
+        push_job() = {.psn = h.psn, .packets = 1, .msn = msn_, .range = {}};
+        return;
+      }
       push_job() = {
           .atomic = true, .psn = h.psn, .packets = 1, .msn = msn_, .range = {}, .original = entry.original};
       return;

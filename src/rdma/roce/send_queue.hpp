@@ -32,9 +32,13 @@ struct SendSlot {
   PiecesCursor at;
 
   [[nodiscard]] u32 end_psn() const { return psn_after(first_psn, packets); }
+  /// Answered by READ responses.
+  [[nodiscard]] bool reads() const {
+    return request.opcode == WrOpcode::read || request.opcode == WrOpcode::atomic_write;
+  }
   [[nodiscard]] bool answered() const {
     return request.opcode == WrOpcode::read || request.opcode == WrOpcode::compare_swap ||
-           request.opcode == WrOpcode::fetch_add;
+           request.opcode == WrOpcode::fetch_add || request.opcode == WrOpcode::atomic_write;
   }
 };
 

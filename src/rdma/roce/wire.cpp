@@ -12,7 +12,7 @@ namespace doorbell::roce {
 namespace {
 
 constexpr std::size_t kBthBytes = 12;
-constexpr std::size_t kOperations = 24;
+constexpr std::size_t kOperations = 30;
 
 // Bits of one operation's Shape, so that the table below has a row for each operation.
 enum Part : u16 {
@@ -62,6 +62,12 @@ constexpr std::array<u16, kOperations> kTable = {
     0,                                               // 21 is reserved
     (kLast | kInvalidate) & ~kUc,                    // send with invalidate
     (kOnly | kInvalidate) & ~kUc,                    //
+    0,
+    0,
+    0,
+    0,
+    0,                       // 24 to 27 are reserved, 28 is FLUSH
+    (kOnly | kReth) & ~kUc,  // atomic write
 };
 
 template <std::size_t Bytes, std::unsigned_integral To>

@@ -3,7 +3,7 @@
 
 // RoCEv2 packets from BTH to pad: pure encode and decode. All fields are big-endian on the wire and in the
 // host's order here. Sources: InfiniBand Architecture Specification 1.4, volume 1, chapter 9 and annexes A14
-// (XRC) and A17; Linux's rdma_rxe as an independent reader.
+// (XRC), A17 and A19 (atomic write); Linux's rdma_rxe as an independent reader.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -55,6 +55,7 @@ enum class Operation : u8 {
   fetch_add = 20,
   send_last_invalidate = 22,
   send_only_invalidate = 23,
+  atomic_write = 29,  ///< answered by a READ response without data
 };
 
 /// Of an operation: which headers follow BTH, and its place in a message.

@@ -198,12 +198,20 @@ void atomics(Side& side) {
       CHECK_EQUAL(link.take_good(i).opcode, IBV_WC_COMP_SWAP);
       // Each third compares with what is never there.
       if (i % 3 != 0) word(buffer, 20) = i + 1;
+      word(buffer, 30) = side.seed + i;
+      wr = link.request(IBV_WR_ATOMIC_WRITE, i);
+      wr.wr.rdma.remote_addr += 16;
+      link.post(wr, {buffer.piece(240, 8)});
+      word(buffer, 30) = 0;  // taken already
+      CHECK_EQUAL(link.take_good(i).opcode, IBV_WC_ATOMIC_WRITE);
     }
   }
   side.meet();
   if (!side.client) {
     CHECK_EQUAL(word(buffer, 0), kTimes * (kTimes + 1) / 2);
     CHECK_EQUAL(word(buffer, 1), kTimes % 3 == 1 ? kTimes - 1 : kTimes);
+    CHECK_EQUAL(word(buffer, 2), side.seed + kTimes - 1);
+    CHECK_EQUAL(word(buffer, 3), 0);
   }
 }
 

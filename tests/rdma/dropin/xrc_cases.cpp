@@ -278,7 +278,14 @@ void traffic(Side& side, bool extended) {
     CHECK(after == before + 5);
   }
   side.meet();
-  // A receive queue of another domain: refused, and both queue pairs end.
+}
+
+/// A receive queue of another domain: refused, and both queue pairs end. Where the refusal is lost the client
+/// only sees that nobody answers.
+void stranger(Side& side) {
+  Buffer buffer(side, kBuffer, kAll);
+  Ends ends(side, false);
+  ends.connect(buffer);
   buffer.poison();
   if (!side.client) ends.receive(2, 1, buffer.piece(0, 1000));
   side.meet();
@@ -311,6 +318,7 @@ void extended(Side& side) {
 
 }  // namespace
 
-const std::vector<Case> kXrcCases = {{"xrc", true, plain}, {"xrc_extended", true, extended}};
+const std::vector<Case> kXrcCases = {
+    {"xrc", true, plain}, {"xrc_extended", true, extended}, {"xrc_refused", false, stranger}};
 
 }  // namespace checker

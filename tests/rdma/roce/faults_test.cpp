@@ -71,6 +71,11 @@ class Exchange {
                   0);
         receives.push_back(i);
       }
+      if (opcode == WrOpcode::atomic_write) {
+        std::memcpy(&request.swap, &pair.a.memory[i * place_], sizeof request.swap);
+        ASSERT_EQ(pair.a_pair->post(request, {}), 0);
+        continue;
+      }
       const u32 first = is_atomic(opcode) ? 8 : bytes / 3;
       ASSERT_EQ(pair.a_pair->post(request, std::vector{pair.a.sge(i * place_, first),
                                                        pair.a.sge(i * place_ + first,
@@ -178,9 +183,10 @@ class EachPacket : public testing::TestWithParam<std::tuple<Service, WrOpcode>> 
 TEST_P(EachPacket, LostDoubledOrLate) {
   const auto [service, opcode] = GetParam();
   for (const u32 bytes : {0U, 1U, kMtu - 1, kMtu, kMtu + 1, 3 * kMtu + 5}) {
-    if (is_atomic(opcode) && bytes != 0) break;
+    const bool fixed = is_atomic(opcode) || opcode == WrOpcode::atomic_write;
+    if (fixed && bytes != 0) break;
     SCOPED_TRACE("bytes " + std::to_string(bytes));
-    const u32 size = is_atomic(opcode) ? 8 : bytes;
+    const u32 size = fixed ? 8 : bytes;
     each_position({{opcode, size}, {opcode, size}, {opcode, size}}, service, false, 3);
     if (HasFatalFailure()) return;
   }
@@ -191,13 +197,14 @@ INSTANTIATE_TEST_SUITE_P(RoceFaults, EachPacket,
                                           testing::Values(WrOpcode::send, WrOpcode::send_immediate,
                                                           WrOpcode::write, WrOpcode::write_immediate,
                                                           WrOpcode::read, WrOpcode::compare_swap,
-                                                          WrOpcode::fetch_add)));
+                                                          WrOpcode::fetch_add, WrOpcode::atomic_write)));
 
 const std::vector<Message> kMixture = {
     {WrOpcode::read, 700},       {WrOpcode::send, 300},  {WrOpcode::fetch_add, 8},
     {WrOpcode::write, 600},      {WrOpcode::read, 256},  {WrOpcode::send_immediate, 0},
     {WrOpcode::compare_swap, 8}, {WrOpcode::read, 1000}, {WrOpcode::write_immediate, 257},
-    {WrOpcode::fetch_add, 8},    {WrOpcode::send, 1300}};
+    {WrOpcode::fetch_add, 8},    {WrOpcode::send, 1300}, {WrOpcode::atomic_write, 8},
+    {WrOpcode::read, 300}};
 
 class Mixture : public testing::TestWithParam<Service> {};
 

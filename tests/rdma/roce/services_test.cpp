@@ -373,5 +373,75 @@ TEST(RocePaths, FullOnesHoldUpAndLoseNothing) {
   }
 }
 
+/// An atomic write of `bytes` bytes to the second one, as a packet.
+void write_atomically(Pair& pair, u64 value, u32 number, std::size_t bytes = 8,
+                      const std::function<void(Headers&)>& change = {}) {
+  Headers h;
+  h.operation = Operation::atomic_write;
+  h.queue_pair = pair.b_pair->number();
+  h.psn = psn_after(kFirstPsn, number);
+  h.wants_ack = true;
+  h.range = {
+      .address = pair.b.address(1024), .key = pair.b.keys.remote_key, .length = static_cast<u32>(bytes)};
+  if (change) change(h);
+  Bytes packet(kLongestHeaders + 16);
+  const std::size_t headers = encode(h, bytes, packet.data());
+  std::memcpy(&packet[headers], &value, sizeof value);
+  packet.resize(headers + bytes + pad_bytes(bytes));
+  pair.b.carrier.inbox.emplace_back(pair.a.at, packet);
+  pair.b.nic->round_at(pair.now);
+}
+
+TEST(RoceAtomicWrite, ADuplicateWritesNothing) {
+  Pair pair;
+  u64& word = *reinterpret_cast<u64*>(&pair.b.memory[1024]);
+  write_atomically(pair, 5, 0);
+  EXPECT_EQ(word, 5U);
+  EXPECT_EQ(pair.b.nic->counters().packets_sent, 1U);
+  word = 9;
+  write_atomically(pair, 5, 0);
+  EXPECT_EQ(word, 9U);
+  EXPECT_EQ(pair.b.nic->counters().packets_sent, 2U);
+  EXPECT_EQ(pair.b.nic->counters().replayed_atomics, 1U);
+}
+
+TEST(RoceAtomicWrite, WhatIsNoneIsRefused) {
+  const auto refused = [](NakCode code, std::size_t bytes, const std::function<void(Headers&)>& change) {
+    Pair pair;
+    const Bytes before = pair.b.memory;
+    write_atomically(pair, 5, 0, bytes, change);
+    EXPECT_EQ(pair.b.nic->counters().naks_sent[static_cast<std::size_t>(code)], 1U);
+    EXPECT_EQ(pair.b_pair->state(), State::error);
+    EXPECT_TRUE(before == pair.b.memory);
+  };
+  refused(NakCode::invalid_request, 4, {});
+  refused(NakCode::invalid_request, 8, [](Headers& h) { h.range.address += 4; });
+  refused(NakCode::invalid_request, 8, [](Headers& h) { h.range.length = 16; });
+  refused(NakCode::remote_access, 8, [](Headers& h) { h.range.key ^= 1; });
+  refused(NakCode::remote_access, 8, [](Headers& h) { h.range.address += 1 << 20; });
+  Pair pair(Service::rc, [](QueuePairAttributes& a) { a.access = kRemoteRead | kRemoteAtomic; });
+  SendRequest request = request_of(pair, WrOpcode::atomic_write);
+  ASSERT_EQ(pair.a_pair->post(request, {}), 0);
+  EXPECT_EQ(pair.next(pair.a).status, Status::remote_access);
+  Pair other;
+  request = request_of(other, WrOpcode::atomic_write);
+  EXPECT_EQ(other.a_pair->post(request, std::vector{other.a.sge(0, 8)}), EINVAL);
+  request.remote_address += 1;
+  EXPECT_EQ(other.a_pair->post(request, {}), EINVAL);
+  Pair unreliable(Service::uc);
+  EXPECT_EQ(unreliable.a_pair->post(request_of(unreliable, WrOpcode::atomic_write), {}), EINVAL);
+}
+
+TEST(RoceAtomicWrite, CompletesAsOne) {
+  Pair pair;
+  SendRequest request = request_of(pair, WrOpcode::atomic_write);
+  request.swap = 0x1122334455667788;
+  ASSERT_EQ(pair.a_pair->post(request, {}), 0);
+  const Completion got = pair.next(pair.a);
+  EXPECT_EQ(got.status, Status::success);
+  EXPECT_EQ(got.opcode, WcOpcode::atomic_write);
+  EXPECT_EQ(std::memcmp(&pair.b.memory[1024], &request.swap, sizeof request.swap), 0);
+}
+
 }  // namespace
 }  // namespace doorbell::roce::test
