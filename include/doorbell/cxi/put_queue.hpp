@@ -194,7 +194,8 @@ class PutQueue {
     u64 word = warp.lane() == 0 ? load64_acquire(s_.counter.writeback) : 0;
     word = warp.shfl(word, 0);
     warp.sync();
-    if (!asks()) [[likely]] return unpack<CounterCounts>(&word);
+    if (!asks()) [[likely]]
+      return unpack<CounterCounts>(&word);
     if (unpack<CounterCounts>(&word).valid) {
       // A failure is written back without being asked for, too. It then passes for the answer, and the answer
       // for that of the next request: none tells of fewer than the one before.
