@@ -237,7 +237,7 @@ DOORBELL_VERBS int ibv_resize_cq(ibv_cq* base, int entries) {
   Cq& cq = of<Cq>(base);
   if (of(base->context).dead) return EIO;
   if (entries <= 0) return EINVAL;
-  // What has been posted and needs no answer is complete, also where another thread is at it just now.
+  // Requests that need no answer are complete once posted, also where another thread is at it just now.
   (void)of(base->context).nic->progress_waiting();
   if (const int error = cq.queue->resize(static_cast<u32>(entries))) return error;
   base->cqe = static_cast<int>(cq.queue->entries());

@@ -235,7 +235,7 @@ void join(Context& context, Qp& qp, Qp* other = nullptr);
 void share_attributes(Context& context, const Qp& qp);
 /// Gives the queue pair up, which ends with its last handle.
 void leave(Context& context, Qp& qp);
-/// What calls of a queue pair use, counted for it by one more or less.
+/// The objects that calls of a queue pair use: one user more or less of each.
 void count_users(Qp& qp, int by);
 
 /// The NIC's reports; called with its engine held.

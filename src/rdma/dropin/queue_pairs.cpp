@@ -58,7 +58,8 @@ int check_sizes(const ibv_qp_cap& sizes, const roce::Limits& limits) {
              : 0;
 }
 
-/// What of a queue pair's description its type does not have is nothing. EINVAL for what is missing.
+/// Parts of a queue pair's description that its type does not have become nothing. EINVAL where one is
+/// missing.
 int check_parts(ibv_qp_init_attr& a, const ibv_pd* pd, const ibv_xrcd* xrc_domain) {
   ibv_qp_cap& sizes = a.cap;
   if (a.qp_type == IBV_QPT_XRC_RECV) {

@@ -300,7 +300,7 @@ bool Responder::atomic_write(const Decoded& packet) {
   if (reinterpret_cast<u64>(memory) % sizeof value != 0) return refuse(NakCode::invalid_request);
   if (waiting_jobs() == jobs_.size()) return false;
   std::memcpy(&value, packet.payload.data(), sizeof value);
-  // What was written before is seen by who sees the value.
+  // Whoever sees the value sees all that was written before.
   std::atomic_ref<u64>(*reinterpret_cast<u64*>(memory)).store(value, std::memory_order_release);
   count(c_.counters.bytes_received, sizeof value);
   remember(Answer::none, h, 1);

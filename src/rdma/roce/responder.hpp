@@ -54,7 +54,7 @@ class Responder {
  private:
   enum class Message : u8 { none, send, write };
   enum class Reply : u8 { none, ack, rnr, nak };
-  /// What answers a request: the data of a READ, an old value, or nothing but that it was carried out.
+  /// The answer to a request: the data of a READ, an old value, or nothing but that it was carried out.
   enum class Answer : u8 { data, value, none };
   /// A READ or an atomic that has been carried out, for its duplicates.
   struct Remembered {

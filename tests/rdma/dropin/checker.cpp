@@ -141,7 +141,7 @@ Link::Link(const Side& its, const Options& its_options) : side(its), options(its
 }
 
 Link::~Link() {
-  // What this side has acknowledged may have been lost: it answers until the other has it.
+  // An acknowledgement of this side may have been lost: it answers until the other side has it.
   side.meet();
   CHECK(ibv_destroy_cq(cq) == EBUSY);
   CHECK(ibv_destroy_qp(qp) == 0);

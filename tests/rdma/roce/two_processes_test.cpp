@@ -84,7 +84,8 @@ class RoceTwoProcesses : public ::testing::TestWithParam<CarrierKind> {
     }
     return done == most ? 0 : 1;
   }
-  /// A packet there and back, sent again until it comes, as over a wire that loses. The answer's bytes; 0: none came.
+  /// A packet there and back, sent again until it comes, as over a wire that loses. The answer's bytes; 0:
+  /// none came.
   std::size_t answer(Carrier& carrier, u64 number) const {
     Path& path = carrier.path(far_);
     u64 next = 0;
