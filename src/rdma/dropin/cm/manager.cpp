@@ -464,15 +464,26 @@ void Manager::search(std::unique_lock<std::mutex>& lock) {
     const auto space = static_cast<u32>(id->base.ps);
     const u16 port = id->destination_port;
     u32 found = listens(space, port) ? ports_.front()->address : 0;
+    const u32 other = space ^ RDMA_PS_TCP ^ RDMA_PS_UDP;
+    // Of this process's own ports this thread is the one to answer.
+    bool other_space = listens(other, port) || std::ranges::any_of(past_, [&](const Past& past) {
+                         return past.port_space == other && past.port == port;
+                       });
     if (found == 0) {
       // That process may be slow to answer, and may want this one's mutex meanwhile.
       lock.unlock();
       found = find_port(space, port).value_or(0);
+      if (found == 0 && !other_space) other_space = find_port(other, port).has_value();
       lock.lock();
     }
     const auto it = searches_.find(id);
     if (it == searches_.end()) continue;
     if (found == 0 && it->second.until > now()) continue;
+    if (found == 0 && other_space) {
+      // perftest connects its datagrams at the port by which its ends have met, after a second's sleep.
+      constexpr u64 kLongerNs = 3'500'000'000;
+      if (it->second.until + kLongerNs > now()) continue;
+    }
     Message request = it->second.request;
     searches_.erase(it);
     if (found == 0) {
