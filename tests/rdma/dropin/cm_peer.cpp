@@ -4,10 +4,11 @@
 // One end of connections made by librdmacm, as a program of others would make them: every byte of its
 // messages and of the private data is checked. cm_programs_test.py starts two of them.
 //   cm_peer server ADDRESS PORT COUNT       answers COUNT connections; says "listening PORT"
-//   cm_peer reopen ADDRESS PORT COUNT       the same, but ends its listener, says "closed" and waits for a
-//   line first cm_peer client ADDRESS PORT COUNT       makes COUNT connections at a time cm_peer call ADDRESS
-//   PORT [DATA]        one attempt; says which event ends it, its status and its data cm_peer hold ADDRESS
-//   PORT               one connection, which the peer has to end; says "established"
+//   cm_peer reopen ADDRESS PORT COUNT       the same, but ends its listener, says "closed", awaits a line
+//   cm_peer reopen-twice ADDRESS PORT COUNT does so twice
+//   cm_peer client ADDRESS PORT COUNT       makes COUNT connections at a time
+//   cm_peer call ADDRESS PORT [DATA]        one attempt; says which event ends it, its status and its data
+//   cm_peer hold ADDRESS PORT               one connection, which the peer has to end; says "established"
 // Exit code: 0, or 1 with a sentence on standard error.
 #include <arpa/inet.h>
 #include <poll.h>
@@ -219,14 +220,14 @@ rdma_cm_id* listener_at(rdma_event_channel* channel, const sockaddr_in& address)
   return listener;
 }
 
-int serve(const char* ip, const char* port, int count, bool reopens) {
+int serve(const char* ip, const char* port, int count, int closings) {
   rdma_event_channel* channel = rdma_create_event_channel();
   need(channel != nullptr, "rdma_create_event_channel");
   sockaddr_in at = address_of(ip, port);
   rdma_cm_id* listener = listener_at(channel, at);
   at.sin_port = rdma_get_src_port(listener);
   say("listening " + std::to_string(ntohs(at.sin_port)));
-  if (reopens) {
+  for (int i = 0; i < closings; ++i) {
     need(rdma_destroy_id(listener) == 0, "rdma_destroy_id");
     say("closed");
     need(std::getchar() == '\n', "no line");
@@ -340,12 +341,14 @@ int call(const char* ip, const char* port, const std::string& data) {
 int main(int argc, char** argv) {
   if (argc >= 4) {
     const std::string mode = argv[1];
-    if ((mode == "server" || mode == "reopen") && argc == 5)
-      return serve(argv[2], argv[3], std::atoi(argv[4]), mode == "reopen");
+    const int closings = mode == "reopen-twice" ? 2 : mode == "reopen" ? 1 : 0;
+    if ((mode == "server" || closings != 0) && argc == 5)
+      return serve(argv[2], argv[3], std::atoi(argv[4]), closings);
     if (mode == "client" && argc == 5) return call_many(argv[2], argv[3], std::atoi(argv[4]));
     if (mode == "call") return call(argv[2], argv[3], argc > 4 ? argv[4] : "");
     if (mode == "hold") return call(argv[2], argv[3], "hold");
   }
-  std::fprintf(stderr, "usage: cm_peer server|reopen|client|call|hold ADDRESS PORT [COUNT|DATA]\n");
+  std::fprintf(stderr,
+               "usage: cm_peer server|reopen|reopen-twice|client|call|hold ADDRESS PORT [COUNT|DATA]\n");
   return 1;
 }

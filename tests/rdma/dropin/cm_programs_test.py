@@ -93,6 +93,16 @@ class Exchanges(Programs):
         self.ends(client)
         self.ends(server)
 
+    def closed(self, mode="reopen"):
+        """A server whose port has just lost its listener."""
+        server, port = self.server(3, mode=mode)
+        self.line(server, "closed")
+        return server, port
+
+    def go_on(self, server):
+        server.stdin.write("\n")
+        server.stdin.flush()
+
 
 class OwnProgram(Exchanges):
     def test_one_connection(self):
@@ -127,19 +137,12 @@ class OwnProgram(Exchanges):
         self.ends(second, 1)
         self.assertIn("errno 98", self.said(second))
 
-    def closed(self):
-        """A server whose port has just lost its listener."""
-        server, port = self.server(3, mode="reopen")
-        self.line(server, "closed")
-        return server, port
-
     def test_calls_wait_for_a_server_that_listens_again(self):
         server, port = self.closed()
         client = self.start([PEER, "client", "127.0.0.1", port, 3])
         # perftest sleeps for a second; a client sends its request again after 1.75 s.
         time.sleep(2.2)
-        server.stdin.write("\n")
-        server.stdin.flush()
+        self.go_on(server)
         self.ends(client)
         self.ends(server)
 
@@ -208,14 +211,34 @@ class OwnProgram(Exchanges):
 class Lossy(Exchanges):
     """Each lost tail of a message costs its timer, half a second."""
 
+    long = True
+
     def test_many_connections(self):
         for seed in ("1", "2", "3"):
             with self.subTest(seed=seed):
                 self.exchange(4, options=[*FAULTS, "--seed", seed])
 
 
+class Patience(Exchanges):
+    long = True
+
+    def test_it_begins_anew_when_a_port_is_left_again(self):
+        server, port = self.closed("reopen-twice")
+        time.sleep(4)
+        self.go_on(server)
+        self.line(server, "closed")
+        client = self.start([PEER, "client", "127.0.0.1", port, 3])
+        # More than 5 s after the first end, less than that after the second.
+        time.sleep(2)
+        self.go_on(server)
+        self.ends(client)
+        self.ends(server)
+
+
 class Unmodified(Programs):
     """Debian's programs: perftest, rdmacm-utils, libfabric-bin, python3-pyverbs. One that is not installed is skipped."""
+
+    long = True
 
     port = 20000 + os.getpid() % 9000
 

@@ -98,6 +98,11 @@ void Manager::refuse_request(Port& port, u32 source, const Message& m, u16 reaso
   post(port, source, answer);
 }
 
+Manager::Past* Manager::past_of(u64 service) {
+  const auto at = std::ranges::find(past_, service, &Past::service);
+  return at != past_.end() ? &*at : nullptr;
+}
+
 void Manager::keep_request(Past& past, Port& port, u32 source, const Message& m) {
   constexpr std::size_t kMost = 1024;
   const auto same = [&](const Call& call) {
@@ -118,11 +123,10 @@ void Manager::keep_request(Past& past, Port& port, u32 source, const Message& m)
 }
 
 void Manager::answer_kept(const Id& listener) {
-  for (Past& past : past_) {
-    if (past.port_space != static_cast<u32>(listener.base.ps) || past.port != listener.source_port) continue;
-    // One for another device than the listener's is kept again.
-    for (const Call& call : std::exchange(past.calls, {})) arrived(*call.port, call.source, call.request);
-  }
+  Past* past = past_of(service_of(static_cast<u32>(listener.base.ps), listener.source_port));
+  if (past == nullptr) return;
+  // One for another device than the listener's is kept again.
+  for (const Call& call : std::exchange(past->calls, {})) arrived(*call.port, call.source, call.request);
 }
 
 void Manager::end_past(u64 time) {
@@ -140,9 +144,8 @@ void Manager::requested(Port& port, u32 source, const Message& m) {
     return service_of(static_cast<u32>(id->base.ps), id->source_port) == m.service &&
            (id->any || id->port == &port) && id->datagram() == (m.kind == Kind::datagram_request);
   });
-  const auto past = std::ranges::find_if(
-      past_, [&m](const Past& one) { return service_of(one.port_space, one.port) == m.service; });
-  if (header && at == listeners_.end() && past != past_.end()) {
+  Past* past = past_of(m.service);
+  if (header && at == listeners_.end() && past != nullptr) {
     keep_request(*past, port, source, m);
     return;
   }

@@ -390,13 +390,16 @@ void Manager::stop_listening(Id& id) {
   // Less than Connection::kServiceTimeout, for which callers are asked.
   constexpr u64 kAfterwardsNs = 5'000'000'000;
   if (std::erase(listeners_, &id) == 0) return;
-  past_.push_back(
-      {static_cast<u32>(id.base.ps), id.source_port, std::move(id.claim), now() + kAfterwardsNs, {}});
+  const u64 service = service_of(static_cast<u32>(id.base.ps), id.source_port);
+  Past* past = past_of(service);
+  if (past == nullptr) past = &past_.emplace_back(Past{.service = service, .claim = Descriptor()});
+  if (id.claim) past->claim = std::move(id.claim);
+  past->until = now() + kAfterwardsNs;
 }
 
 Descriptor Manager::claim(u32 port_space, u16 port) {
-  for (Past& past : past_)
-    if (past.port_space == port_space && past.port == port && past.claim) return std::move(past.claim);
+  if (Past* past = past_of(service_of(port_space, port)); past != nullptr && past->claim)
+    return std::move(past->claim);
   return claim_port(port_space, port);
 }
 
@@ -448,42 +451,41 @@ void Manager::forget(Id& id) {
 }
 
 int Manager::call_when_found(Id& id, const Message& request) {
-  // A program that ends one listener and begins the next (perftest) takes that long on a busy machine.
-  constexpr u64 kPatienceNs = 1'500'000'000;
   if (const int error = start(*id.port)) return error;
-  searches_[&id] = {request, now() + kPatienceNs};
+  searches_[&id] = {request, now()};
   wake();
   return 0;
 }
 
 void Manager::search(std::unique_lock<std::mutex>& lock) {
+  // A program that ends one listener and begins the next (perftest) takes that long on a busy machine.
+  constexpr u64 kPatienceNs = 1'500'000'000;
+  // perftest connects its datagrams at the port by which its ends have met, after a second's sleep.
+  constexpr u64 kPatienceForOtherSpaceNs = 5'000'000'000;
   std::vector<Id*> ids;
   for (const auto& [id, search] : searches_) ids.push_back(id);
   for (Id* id : ids) {
-    if (!searches_.contains(id)) continue;
+    const auto begun = searches_.find(id);
+    if (begun == searches_.end()) continue;
     const auto space = static_cast<u32>(id->base.ps);
-    const u16 port = id->destination_port;
-    u32 found = listens(space, port) ? ports_.front()->address : 0;
     const u32 other = space ^ RDMA_PS_TCP ^ RDMA_PS_UDP;
-    // Of this process's own ports this thread is the one to answer.
-    bool other_space = listens(other, port) || std::ranges::any_of(past_, [&](const Past& past) {
-                         return past.port_space == other && past.port == port;
-                       });
+    const u16 port = id->destination_port;
+    const u64 waited = now() - begun->second.since;
+    bool waits = waited < kPatienceNs;
+    u32 found = listens(space, port) ? ports_.front()->address : 0;
     if (found == 0) {
+      const bool asks_other = !waits && waited < kPatienceForOtherSpaceNs;
+      // Of this process's own ports this thread is the one to answer.
+      const bool other_is_own = listens(other, port) || past_of(service_of(other, port)) != nullptr;
       // That process may be slow to answer, and may want this one's mutex meanwhile.
       lock.unlock();
       found = find_port(space, port).value_or(0);
-      if (found == 0 && !other_space) other_space = find_port(other, port).has_value();
+      if (found == 0 && asks_other) waits = other_is_own || find_port(other, port).has_value();
       lock.lock();
     }
     const auto it = searches_.find(id);
     if (it == searches_.end()) continue;
-    if (found == 0 && it->second.until > now()) continue;
-    if (found == 0 && other_space) {
-      // perftest connects its datagrams at the port by which its ends have met, after a second's sleep.
-      constexpr u64 kLongerNs = 3'500'000'000;
-      if (it->second.until + kLongerNs > now()) continue;
-    }
+    if (found == 0 && waits) continue;
     Message request = it->second.request;
     searches_.erase(it);
     if (found == 0) {

@@ -89,6 +89,7 @@ class Manager final : public Surroundings {
   void receive(Port& port);
   void arrived(Port& port, u32 source, const Message& message);
   void requested(Port& port, u32 source, const Message& message);
+  [[nodiscard]] Past* past_of(u64 service);
   void keep_request(Past& past, Port& port, u32 source, const Message& message);
   void answer_kept(const Id& listener);
   void end_past(u64 time);
@@ -119,16 +120,15 @@ class Manager final : public Surroundings {
     Message request;
   };
   struct Past {
-    u32 port_space;
-    u16 port;
+    u64 service;
     Descriptor claim;
-    u64 until;
-    std::vector<Call> calls;
+    u64 until = 0;
+    std::vector<Call> calls = {};
   };
   std::vector<Past> past_;
   struct Search {
     Message request;
-    u64 until;
+    u64 since;
   };
   std::map<Id*, Search> searches_;
   std::map<u32, Descriptor> watches_;  ///< by peer
