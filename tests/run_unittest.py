@@ -6,8 +6,8 @@
 
 Usage: run_unittest.py [--short|--long] FILE-OR-FOLDER RESULTS.xml [NAME...]
 Of a folder, test_*.py are run. A NAME is Class or Class.test_case. --short leaves out, and --long takes alone, the cases
-that are marked @long: those that `make test` leaves to `make test-all`. Exit code: 0; 2 when a case failed or there is none;
-77 when every case was skipped.
+that are marked, or whose class is, by an attribute `long`: those that `make test` leaves to `make test-all`.
+Exit code: 0; 2 when a case failed or there is none; 77 when every case was skipped.
 """
 
 import importlib
@@ -77,7 +77,7 @@ def cases(suite):
 
 
 def is_long(case):
-    return getattr(getattr(case, case._testMethodName, None), "long", False)
+    return getattr(case, "long", False) or getattr(getattr(case, case._testMethodName, None), "long", False)
 
 
 def main(arguments):
