@@ -12,36 +12,33 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-std::vector<FoundDevice> rdma_devices(const fs::path& root) {
-  std::vector<FoundDevice> found;
-  if (root == "/")
-    for (const std::string& name : rdma::drop_in_devices())
-      found.push_back({name,
-                       {{"pci_address", nullptr},
-                        {"driver", "doorbell's libibverbs"},
-                        {"node_type", nullptr},
-                        {"firmware", nullptr},
-                        {"numa_node", nullptr},
-                        {"ports", Json::array()}}});
-  const fs::path folder = root / "sys/class/infiniband";
-  for (const std::string& name : names_in(folder)) {
-    const fs::path device = folder / name;
-    Json ports = Json::array();
-    for (const std::string& port : names_in(device / "ports")) {
-      const fs::path at = device / "ports" / port;
-      ports.push_back({{"port", port},
-                       {"link_layer", text_fact(at / "link_layer")},
-                       {"state", text_fact(at / "state")},
-                       {"rate", text_fact(at / "rate")}});
-    }
-    found.push_back({name,
-                     {{"pci_address", pci_address_fact(device / "device")},
-                      {"driver", link_fact(device / "device/driver")},
-                      {"node_type", text_fact(device / "node_type")},
-                      {"firmware", text_fact(device / "fw_ver")},
-                      {"numa_node", numa_node_fact(device / "device")},
-                      {"ports", ports}}});
+FoundDevice found_device(const fs::path& folder, const std::string& name) {
+  const fs::path device = folder / name;
+  Json ports = Json::array();
+  for (const std::string& port : names_in(device / "ports")) {
+    const fs::path at = device / "ports" / port;
+    ports.push_back({{"port", port},
+                     {"link_layer", text_fact(at / "link_layer")},
+                     {"state", text_fact(at / "state")},
+                     {"rate", text_fact(at / "rate")}});
   }
+  return {name,
+          {{"pci_address", pci_address_fact(device / "device")},
+           {"driver", link_fact(device / "device/driver")},
+           {"node_type", text_fact(device / "node_type")},
+           {"firmware", text_fact(device / "fw_ver")},
+           {"numa_node", numa_node_fact(device / "device")},
+           {"ports", ports}}};
+}
+
+std::vector<FoundDevice> rdma_devices(const fs::path& root) {
+  const fs::path folder = root / "sys/class/infiniband";
+  std::vector<FoundDevice> found;
+  for (const std::string& name : names_in(folder)) found.push_back(found_device(folder, name));
+  if (root != "/") return found;
+  // Of these sysfs shows nothing.
+  for (const std::string& name : rdma::drop_in_devices())
+    found.emplace_back(found_device(folder, name)).facts["driver"] = "doorbell's libibverbs";
   return found;
 }
 

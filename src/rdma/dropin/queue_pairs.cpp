@@ -246,6 +246,15 @@ int modify(Qp& qp, const ibv_qp_attr& a, int mask) {
 
 }  // namespace
 
+void count_users(Qp& qp, int by) {
+  const auto change = [by](std::atomic<u32>& users) { users.fetch_add(static_cast<u32>(by)); };
+  if (qp.domain != nullptr) change(qp.domain->users);
+  if (qp.xrc_domain != nullptr) change(qp.xrc_domain->users);
+  for (ibv_cq* cq : {qp.plain()->send_cq, qp.plain()->recv_cq})
+    if (cq != nullptr) change(of<Cq>(cq).users);
+  if (qp.plain()->srq != nullptr) change(of<Srq>(qp.plain()->srq).users);
+}
+
 void set_queue_pair_operations(Context& context) {
   context.verbs.create_qp_ex = make_extended_queue_pair;
   set_posting_operations(context);

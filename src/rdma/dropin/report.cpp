@@ -43,7 +43,7 @@ State& state() {
   return one;
 }
 
-constexpr const char* kOpcodes[] = {
+constexpr const char* kOpcodes[roce::kWrOpcodes] = {
     "write",     "write_imm", "send",    "send_imm",    "read", "compare_swap",
     "fetch_add", "local_inv", "bind_mw", "send_inv",    "",     "",
     "",          "",          "",        "atomic_write"};

@@ -16,9 +16,9 @@ void report_at_exit(const std::string& to);
 [[nodiscard]] bool reporting();
 /// A queue pair that lives, until remember() takes its last counts.
 void watch(Qp& queue_pair, Context& context);
-/// Its counts stay when it ends. Nothing where nobody asked for a report.
 /// Forgets a handle of a queue pair that others still have.
 void unwatch(const Qp& queue_pair);
+/// Its counts stay when it ends. Nothing where nobody asked for a report.
 void remember(Qp& queue_pair, const Adapter& adapter);
 /// At the end of the program.
 void write_report();

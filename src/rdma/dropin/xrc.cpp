@@ -17,15 +17,6 @@ XrcDomain::~XrcDomain() {
   if (file >= 0) ::close(file);
 }
 
-void count_users(Qp& qp, int by) {
-  const auto change = [by](std::atomic<u32>& users) { users.fetch_add(static_cast<u32>(by)); };
-  if (qp.domain != nullptr) change(qp.domain->users);
-  if (qp.xrc_domain != nullptr) change(qp.xrc_domain->users);
-  for (ibv_cq* cq : {qp.plain()->send_cq, qp.plain()->recv_cq})
-    if (cq != nullptr) change(of<Cq>(cq).users);
-  if (qp.plain()->srq != nullptr) change(of<Srq>(qp.plain()->srq).users);
-}
-
 void join(Context& context, Qp& qp, Qp* other) {
   ::pthread_mutex_init(&qp.plain()->mutex, nullptr);
   ::pthread_cond_init(&qp.plain()->cond, nullptr);

@@ -46,8 +46,8 @@ struct Limits {
 /// Counts of a NIC or one queue pair. Counted by the engine; read by any thread at any time (relaxed).
 struct Counters {
   u64 packets_sent = 0, packets_received = 0;
-  u64 bytes_sent[16] = {};  ///< payload by WrOpcode, each byte once (retransmissions apart)
-  u64 messages_sent[16] = {};
+  u64 bytes_sent[kWrOpcodes] = {};  ///< payload by WrOpcode, each byte once (retransmissions apart)
+  u64 messages_sent[kWrOpcodes] = {};
   u64 bytes_received = 0;
   u64 retransmitted_packets = 0;
   u64 timeouts = 0;

@@ -32,27 +32,36 @@ Operation operation_of(WrOpcode opcode, bool first, bool last) {
   }
 }
 
+WcOpcode reported_as(WrOpcode opcode) {
+  switch (opcode) {
+    case WrOpcode::write:
+    case WrOpcode::write_immediate:
+      return WcOpcode::write;
+    case WrOpcode::send:
+    case WrOpcode::send_immediate:
+    case WrOpcode::send_invalidate:
+      return WcOpcode::send;
+    case WrOpcode::read:
+      return WcOpcode::read;
+    case WrOpcode::compare_swap:
+      return WcOpcode::compare_swap;
+    case WrOpcode::fetch_add:
+      return WcOpcode::fetch_add;
+    case WrOpcode::local_invalidate:
+      return WcOpcode::local_invalidate;
+    case WrOpcode::bind_window:
+      return WcOpcode::bind_window;
+    case WrOpcode::atomic_write:
+      return WcOpcode::atomic_write;
+  }
+  return {};
+}
+
 Completion completion_of(const SendSlot& slot, Status status) {
-  static constexpr WcOpcode kOpcodes[] = {WcOpcode::write,
-                                          WcOpcode::write,
-                                          WcOpcode::send,
-                                          WcOpcode::send,
-                                          WcOpcode::read,
-                                          WcOpcode::compare_swap,
-                                          WcOpcode::fetch_add,
-                                          WcOpcode::local_invalidate,
-                                          WcOpcode::bind_window,
-                                          WcOpcode::send,
-                                          {},
-                                          {},
-                                          {},
-                                          {},
-                                          {},
-                                          WcOpcode::atomic_write};
   Completion completion;
   completion.id = slot.request.id;
   completion.status = status;
-  completion.opcode = kOpcodes[static_cast<std::size_t>(slot.request.opcode)];
+  completion.opcode = reported_as(slot.request.opcode);
   completion.bytes = static_cast<u32>(slot.bytes);
   return completion;
 }

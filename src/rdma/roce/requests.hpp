@@ -24,6 +24,8 @@ enum class WrOpcode : u8 {
   send_invalidate = 9,
   atomic_write = 15,
 };
+/// Of tables by opcode, which have gaps.
+inline constexpr std::size_t kWrOpcodes = 16;
 
 enum class Status : u8 {
   success = 0,

@@ -34,12 +34,8 @@ void Responder::duplicate(const Decoded& packet) {
     if (!read) {
       if (entry.range.address != h.range.address || entry.range.key != h.range.key) return;
       count(c_.counters.replayed_atomics);
-      if (write) {
-        push_job() = {.psn = h.psn, .packets = 1, .msn = msn_, .range = {}};
-        return;
-      }
       push_job() = {
-          .atomic = true, .psn = h.psn, .packets = 1, .msn = msn_, .range = {}, .original = entry.original};
+          .atomic = !write, .psn = h.psn, .packets = 1, .msn = msn_, .range = {}, .original = entry.original};
       return;
     }
     const u64 offset = u64{static_cast<u32>(within)} * c_.attributes.mtu;

@@ -37,8 +37,7 @@ struct SendSlot {
     return request.opcode == WrOpcode::read || request.opcode == WrOpcode::atomic_write;
   }
   [[nodiscard]] bool answered() const {
-    return request.opcode == WrOpcode::read || request.opcode == WrOpcode::compare_swap ||
-           request.opcode == WrOpcode::fetch_add || request.opcode == WrOpcode::atomic_write;
+    return reads() || request.opcode == WrOpcode::compare_swap || request.opcode == WrOpcode::fetch_add;
   }
 };
 

@@ -151,13 +151,32 @@ Link::~Link() {
   if (channel != nullptr) CHECK(ibv_destroy_comp_channel(channel) == 0);
 }
 
+ibv_qp_attr connection(uint32_t queue_pair, const ibv_gid& to, uint32_t own_psn, uint32_t peer_psn) {
+  ibv_qp_attr a{};
+  a.port_num = 1;
+  a.path_mtu = IBV_MTU_1024;
+  a.dest_qp_num = queue_pair;
+  a.rq_psn = peer_psn;
+  a.max_dest_rd_atomic = 8;
+  a.min_rnr_timer = 1;
+  a.ah_attr.is_global = 1;
+  a.ah_attr.port_num = 1;
+  a.ah_attr.grh.dgid = to;
+  a.ah_attr.grh.hop_limit = 64;
+  a.sq_psn = own_psn;
+  a.timeout = 14;
+  a.retry_cnt = 7;
+  a.rnr_retry = 7;
+  a.max_rd_atomic = 8;
+  return a;
+}
+
 void Link::connect(const Buffer& buffer, uint32_t window_key) {
   const uint32_t psn = static_cast<uint32_t>(side.seed * 7919 + (side.client ? 0xFFFFF0 : 5)) & 0xFFFFFF;
   peer = side.exchange({qp->qp_num, psn, buffer.region->rkey, window_key, buffer.address(), side.gid()});
   const bool reliable = options.type == IBV_QPT_RC, datagrams = options.type == IBV_QPT_UD;
-  ibv_qp_attr a{};
+  ibv_qp_attr a = connection(peer.queue_pair, peer.gid, psn, peer.psn);
   a.qp_state = IBV_QPS_INIT;
-  a.port_num = 1;
   a.qkey = 0x11111111;
   a.qp_access_flags = reliable ? kAll : IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
   CHECK_EQUAL(ibv_modify_qp(qp, &a,
@@ -165,25 +184,11 @@ void Link::connect(const Buffer& buffer, uint32_t window_key) {
                                 (datagrams ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)),
               0);
   a.qp_state = IBV_QPS_RTR;
-  a.path_mtu = IBV_MTU_1024;
-  a.dest_qp_num = peer.queue_pair;
-  a.rq_psn = peer.psn;
-  a.max_dest_rd_atomic = 8;
-  a.min_rnr_timer = 1;
-  a.ah_attr.is_global = 1;
-  a.ah_attr.port_num = 1;
-  a.ah_attr.grh.dgid = peer.gid;
-  a.ah_attr.grh.hop_limit = 64;
   int mask = IBV_QP_STATE;
   if (!datagrams) mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (reliable) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   CHECK_EQUAL(ibv_modify_qp(qp, &a, mask), 0);
   a.qp_state = IBV_QPS_RTS;
-  a.sq_psn = psn;
-  a.timeout = 14;
-  a.retry_cnt = 7;
-  a.rnr_retry = 7;
-  a.max_rd_atomic = 8;
   mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
   if (reliable) mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   CHECK_EQUAL(ibv_modify_qp(qp, &a, mask), 0);

@@ -87,6 +87,9 @@ struct Options {
   uint32_t depth = 64;
 };
 
+/// The attributes of a connected queue pair on its way to RTS; which of them count, masks say.
+ibv_qp_attr connection(uint32_t queue_pair, const ibv_gid& to, uint32_t own_psn, uint32_t peer_psn);
+
 /// A queue pair with its completion queue.
 struct Link {
   const Side& side;

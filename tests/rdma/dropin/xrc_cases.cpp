@@ -41,32 +41,17 @@ ibv_srq* make_receives(const Side& side, ibv_xrcd* domain, ibv_cq* cq) {
 
 void to_rts(ibv_qp* qp, const Card& peer, uint32_t own_psn, uint32_t peer_psn) {
   const bool sends = qp->qp_type == IBV_QPT_XRC_SEND;
-  ibv_qp_attr a{};
+  ibv_qp_attr a = connection(sends ? peer.queue_pair : peer.window_key, peer.gid, own_psn, peer_psn);
   a.qp_state = IBV_QPS_INIT;
-  a.port_num = 1;
   a.qp_access_flags = kAll;
   CHECK_EQUAL(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS), 0);
   a.qp_state = IBV_QPS_RTR;
-  a.path_mtu = IBV_MTU_1024;
-  a.dest_qp_num = sends ? peer.queue_pair : peer.window_key;
-  a.rq_psn = peer_psn;
-  a.max_dest_rd_atomic = 8;
-  a.min_rnr_timer = 1;
-  a.ah_attr.is_global = 1;
-  a.ah_attr.port_num = 1;
-  a.ah_attr.grh.dgid = peer.gid;
-  a.ah_attr.grh.hop_limit = 64;
   // A half's mask may have what is the other half's: it is ignored.
   CHECK_EQUAL(ibv_modify_qp(qp, &a,
                             IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
               0);
   a.qp_state = IBV_QPS_RTS;
-  a.sq_psn = own_psn;
-  a.timeout = 14;
-  a.retry_cnt = 7;
-  a.rnr_retry = 7;
-  a.max_rd_atomic = 8;
   CHECK_EQUAL(ibv_modify_qp(qp, &a,
                             IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
                                 IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
