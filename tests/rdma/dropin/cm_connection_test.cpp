@@ -218,6 +218,38 @@ TEST(CmConnection, ProcessThatHasGoneIsNoticedBeforeAnyTimeOut) {
   EXPECT_EQ(calls.passive.told, (std::vector<Told>{{Happening::unreachable, -ETIMEDOUT}}));
 }
 
+// The notice of its end and its last message come by two ways, in any order.
+TEST(CmConnection, LastMessagesOfAProcessThatHasGoneDoNotHideThatItHas) {
+  const auto accepting = [](End& end) {
+    Message request;
+    request.kind = Kind::request;
+    request.local_id = 7;
+    end.connection.called(request);
+    EXPECT_TRUE(end.connection.accept({}, end.now));
+    end.connection.peer_has_gone(end.now);
+  };
+  const auto last_words = [](End& end) { end.connection.expire(end.now + Connection::kLastWordsNs); };
+  const std::vector<Told> whole = {{Happening::established, 0}, {Happening::disconnected, 0}};
+  End ready{1}, data{2}, patience{3};
+  for (End* end : {&ready, &data, &patience}) accepting(*end);
+
+  Message message;
+  message.kind = Kind::ready;
+  ready.connection.arrived(message, ready.now);
+  last_words(ready);
+  EXPECT_EQ(ready.told, whole);
+
+  EXPECT_TRUE(data.connection.established_by_data());
+  last_words(data);
+  EXPECT_EQ(data.told, whole);
+
+  message.kind = Kind::patience;
+  message.service_timeout = Connection::kServiceTimeout;
+  patience.connection.arrived(message, patience.now);
+  last_words(patience);
+  EXPECT_EQ(patience.told, (std::vector<Told>{{Happening::unreachable, -ETIMEDOUT}}));
+}
+
 TEST(CmConnection, EndOfAnIdTellsThePeerAndNothingMoreToTheProgram) {
   Wire wire;
   ASSERT_TRUE(wire.active.connection.call(wire.request(), wire.now));

@@ -3,7 +3,8 @@
 
 // One end of connections made by librdmacm, as a program of others would make them: every byte of its
 // messages and of the private data is checked. cm_programs_test.py starts two of them.
-//   cm_peer server ADDRESS PORT COUNT       answers COUNT connections; says "listening PORT"
+//   cm_peer server ADDRESS PORT COUNT       answers COUNT connections; says "listening PORT",
+//                                           and "established" for a peer that holds
 //   cm_peer reopen ADDRESS PORT COUNT       the same, but ends its listener, says "closed", awaits a line
 //   cm_peer reopen-twice ADDRESS PORT COUNT does so twice
 //   cm_peer client ADDRESS PORT COUNT       makes COUNT connections at a time
@@ -250,7 +251,12 @@ int serve(const char* ip, const char* port, int count, int closings) {
       request(*event, lines);
     }
     rdma_ack_cm_event(event);
-    if (type != RDMA_CM_EVENT_DISCONNECTED) continue;
+    if (type == RDMA_CM_EVENT_CONNECT_REQUEST) continue;
+    if (type == RDMA_CM_EVENT_ESTABLISHED) {
+      if (lines.at(id)->number == 0) say("established");
+      continue;
+    }
+    if (type != RDMA_CM_EVENT_DISCONNECTED) fail(std::string(rdma_event_str(type)) + " at the server");
     need(rdma_disconnect(id) == 0, "rdma_disconnect");
     lines.at(id)->close();
     lines.erase(id);

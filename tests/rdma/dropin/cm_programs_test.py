@@ -182,6 +182,8 @@ class OwnProgram(Exchanges):
         client = self.start([PEER, "hold", "127.0.0.1", port])
         self.line(client, "calling")
         self.line(client, "RDMA_CM_EVENT_ESTABLISHED")
+        # A message that says so may end with the client.
+        self.line(server, "established")
         client.send_signal(signal.SIGKILL)
         self.ends(server)
 

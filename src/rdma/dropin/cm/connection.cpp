@@ -24,14 +24,19 @@ void Connection::send(Message message) {
 void Connection::send_and_wait(const Message& message, u64 now) {
   last_ = message;
   tries_ = 1;
-  deadline_ = now + kFirstWaitNs;
+  wait_until(now + kFirstWaitNs);
   send(message);
+}
+
+void Connection::wait_until(u64 deadline) {
+  deadline_ = gone_until_ == 0 ? deadline : deadline == 0 ? gone_until_ : std::min(deadline, gone_until_);
 }
 
 void Connection::enter(State state, u64 now) {
   state_ = state;
   tries_ = 0;
-  deadline_ = state == State::closed ? now + kClosedNs : 0;
+  if (state == State::forgotten) deadline_ = 0;
+  else wait_until(state == State::closed ? now + kClosedNs : 0);
 }
 
 void Connection::say(Happening what, int status, const Message* message) {
@@ -65,7 +70,7 @@ void Connection::called(const Message& request) {
 
 bool Connection::accept(Message reply, u64 now) {
   if (state_ != State::called) return false;
-  if (gone_) {
+  if (gone_until_ != 0) {
     close(now, Happening::unreachable, -ETIMEDOUT);
     return true;
   }
@@ -163,11 +168,10 @@ void Connection::leave(u64 now) {
 }
 
 void Connection::peer_has_gone(u64 now) {
-  if (state_ == State::idle || state_ == State::closed || state_ == State::forgotten || gone_) return;
-  gone_ = true;
-  if (state_ == State::called) return;  // accept() says it
-  const u64 until = now + kLastWordsNs;
-  deadline_ = deadline_ == 0 ? until : std::min(deadline_, until);
+  if (state_ == State::idle || state_ == State::closed || state_ == State::forgotten || gone_until_ != 0)
+    return;
+  gone_until_ = now + kLastWordsNs;
+  if (state_ != State::called) wait_until(deadline_);  // of one that is called, accept() says it
 }
 
 void Connection::give_up(u64 now) {
@@ -193,11 +197,11 @@ void Connection::give_up(u64 now) {
 void Connection::expire(u64 now) {
   if (deadline_ == 0 || deadline_ > now) return;
   const bool repeats = state_ == State::calling || state_ == State::accepting || state_ == State::leaving;
-  if (!repeats || gone_ || tries_ >= kTries) {
+  if (!repeats || gone_until_ != 0 || tries_ >= kTries) {
     give_up(now);
     return;
   }
-  deadline_ = now + std::min(kFirstWaitNs << tries_, kLongestWaitNs);
+  wait_until(now + std::min(kFirstWaitNs << tries_, kLongestWaitNs));
   ++tries_;
   send(last_);
 }
@@ -222,7 +226,7 @@ void Connection::arrived(const Message& m, u64 now) {
       if (was != State::calling && was != State::accepting) break;
       if (was == State::calling) remote_id_ = m.local_id;
       tries_ = 1;
-      deadline_ = now + std::min(u64{4096} << m.service_timeout, kLongestPatienceNs);
+      wait_until(now + std::min(u64{4096} << m.service_timeout, kLongestPatienceNs));
       break;
     case Kind::reply:
       if (!active_) break;
@@ -255,7 +259,7 @@ void Connection::arrived(const Message& m, u64 now) {
     case Kind::reject:
       if (was == State::calling || was == State::answered || was == State::accepting)
         close(now, Happening::rejected, m.reason, &m);
-      else if (was == State::called) gone_ = true;
+      else if (was == State::called) gone_until_ = now;
       else if (was == State::established || was == State::leaving) close(now, Happening::disconnected, 0, &m);
       break;
     case Kind::disconnect: {

@@ -92,6 +92,8 @@ class Connection {
  private:
   void send(Message message);
   void send_and_wait(const Message& message, u64 now);
+  /// 0: without end. After the peer's process has gone, no longer than its last messages may take.
+  void wait_until(u64 deadline);
   void enter(State state, u64 now);
   void close(u64 now, Happening what, int status, const Message* message = nullptr);
   void give_up(u64 now);
@@ -104,7 +106,8 @@ class Connection {
   u32 remote_queue_pair_ = 0;
   u64 transaction_ = 0;
   State state_ = State::idle;
-  bool active_ = false, datagram_ = false, told_ = true, gone_ = false;
+  bool active_ = false, datagram_ = false, told_ = true;
+  u64 gone_until_ = 0;  ///< after the peer has gone: when nothing more can come
   Message last_{};  ///< the one that is sent again
   int tries_ = 0;
   u64 deadline_ = 0;
