@@ -6,6 +6,7 @@
 #include <doorbell/region.hpp>
 
 #include "memory/huge_pages.hpp"
+#include "memory/ordinary_memory.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -34,16 +35,12 @@ u64 page_bytes(Place p) {
   }
 }
 
-u8* map_anonymous(u64 bytes, int extra_flags) {
-  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | extra_flags, -1, 0);
-  return p == MAP_FAILED ? nullptr : static_cast<u8*>(p);
-}
-
 u8* map_huge(Place place, u64 bytes) {
   const u64 page = page_bytes(place);
   const int log2 = place == Place::huge_1g ? 30 : 21;
-  u8* p = map_anonymous(bytes, MAP_HUGETLB | log2 << MAP_HUGE_SHIFT);
-  if (p != nullptr) return p;
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | log2 << MAP_HUGE_SHIFT, -1, 0);
+  if (p != MAP_FAILED) return static_cast<u8*>(p);
   const HugePages have = huge_pages(page);
   throw Error(fmt::format("{} of {}", bytes, name(place)),
               fmt::format("{} pages needed, {} free of {}", bytes / page, have.free, have.total),
@@ -51,7 +48,7 @@ u8* map_huge(Place place, u64 bytes) {
 }
 
 u8* map_locked(u64 bytes) {
-  u8* p = map_anonymous(bytes, 0);
+  u8* p = map_ordinary(bytes);
   if (p == nullptr) throw Error(fmt::format("{} bytes of host memory", bytes), reason(errno));
   if (mlock(p, bytes) == 0) return p;
   const int why = errno;
@@ -97,7 +94,7 @@ Region::Region(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) : place_(p
   } else if (place == Place::pinned) {
     base_ = map_locked(bytes_);
   } else {
-    base_ = map_anonymous(bytes_, 0);
+    base_ = map_ordinary(bytes_);
     if (base_ == nullptr) throw Error(fmt::format("{} bytes of host memory", bytes_), reason(errno));
   }
   register_with_gpu();
@@ -168,11 +165,7 @@ Region& Region::operator=(Region&& o) noexcept {
 
 void Region::populate() {
   if (place_ == Place::gpu || base_ == nullptr) return;
-  const auto page = static_cast<u64>(sysconf(_SC_PAGESIZE));
-  for (u64 at = 0; at < bytes_; at += page) {
-    volatile u8* const byte = base_ + at;
-    *byte = *byte;
-  }
+  own_every_page(base_, bytes_);
 }
 
 void Region::write(u64 offset, const void* from, u64 n) {

@@ -14,6 +14,7 @@
 #include <cerrno>
 
 #include "memory/huge_pages.hpp"
+#include "memory/ordinary_memory.hpp"
 #include "system/descriptor.hpp"
 #include "system/sysfs.hpp"
 
@@ -36,35 +37,6 @@ std::string locked_limit() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "no limit";
   return fmt::format("{} KiB", limit.rlim_cur / 1024);
-}
-
-/// Zeroed memory. Large ranges begin at a huge page, so that the kernel can use huge pages for them.
-HostMemory ordinary_memory(u64 wanted) {
-  const u64 page = static_cast<u64>(sysconf(_SC_PAGESIZE));
-  if (wanted == 0 || wanted > ~u64{0} / 2)
-    throw Error(fmt::format("a region of {} bytes", wanted), "the size is outside 1 .. 2^63");
-  const u64 bytes = round_up(wanted, page);
-  const u64 slack = bytes >= kHuge2M ? kHuge2M : 0;
-  void* const p = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED) throw Error(fmt::format("{} bytes of host memory", bytes), reason(errno));
-  u8* const begin = static_cast<u8*>(p);
-  u8* base = begin;
-  if (slack != 0) {
-    base += round_up(reinterpret_cast<u64>(begin), kHuge2M) - reinterpret_cast<u64>(begin);
-    if (base != begin) munmap(begin, static_cast<u64>(base - begin));
-    if (const u64 behind = slack - static_cast<u64>(base - begin); behind != 0) munmap(base + bytes, behind);
-    madvise(base, bytes, MADV_HUGEPAGE);
-  }
-  return {base, bytes, [](u8* at, u64 n) { munmap(at, n); }};
-}
-
-/// Gives every page of the region memory of its own. The kernel pins read-only mappings as they are at that
-/// time. An untouched page is then the page of zeros that all programs share, and later writes go to another
-/// page.
-void own_every_page(const Region& region) {
-  const u64 page = static_cast<u64>(sysconf(_SC_PAGESIZE));
-  for (u64 at = 0; at < region.bytes(); at += page)
-    __atomic_fetch_or(region.host() + at, u8{0}, __ATOMIC_RELAXED);
 }
 
 }  // namespace
@@ -105,7 +77,9 @@ Iova IommuSpace::map(const Region& region, Access access) {
   if (region.place() == Place::gpu) {
     error = map_gpu(region, iova, access);
   } else {
-    own_every_page(region);
+    // The kernel pins read-only mappings as they are at that time. An untouched page is then the page of
+    // zeros that all programs share, and later writes go to another page.
+    own_every_page(region.host(), region.bytes());
     error = mapper_.map(iova, region.host(), region.bytes(), access);
   }
   if (error != 0) refuse(error, region, iova);
@@ -138,8 +112,17 @@ u64 IommuSpace::mapped_bytes() const {
 
 Region IommuSpace::allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) {
   // Pinned memory needs no mlock here: the IOMMU pins what it maps, and both would count towards the limit.
-  if (place == Place::pinned || (place == Place::pageable && gpu))
-    return Region(place, ordinary_memory(bytes), std::move(gpu));
+  if (place == Place::pinned || (place == Place::pageable && gpu)) {
+    const u64 page = static_cast<u64>(sysconf(_SC_PAGESIZE));
+    if (bytes == 0 || bytes > ~u64{0} / 2)
+      throw Error(fmt::format("a region of {} bytes", bytes), "the size is outside 1 .. 2^63");
+    const HostMemory memory{.base = map_ordinary(round_up(bytes, page)),
+                            .bytes = round_up(bytes, page),
+                            .free = [](u8* at, u64 n) { munmap(at, n); }};
+    if (memory.base == nullptr)
+      throw Error(fmt::format("{} bytes of host memory", memory.bytes), reason(errno));
+    return Region(place, memory, std::move(gpu));
+  }
   return Region(place, bytes, std::move(gpu));
 }
 

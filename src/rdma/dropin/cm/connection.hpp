@@ -108,7 +108,7 @@ class Connection {
   State state_ = State::idle;
   bool active_ = false, datagram_ = false, told_ = true;
   u64 gone_until_ = 0;  ///< after the peer has gone: when nothing more can come
-  Message last_{};  ///< the one that is sent again
+  Message last_{};      ///< the one that is sent again
   int tries_ = 0;
   u64 deadline_ = 0;
 };
