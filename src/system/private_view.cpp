@@ -28,8 +28,8 @@ namespace {
   throw Error(what, reason(error), {}, code);
 }
 
-void write_file(const char* path, const std::string& text) {
-  const Descriptor fd(open(path, O_WRONLY | O_CLOEXEC));
+void write_file(const char* path, const std::string& text, int flags = O_WRONLY) {
+  const Descriptor fd(open(path, flags | O_CLOEXEC, 0444));
   if (fd.get() < 0 || write(fd.get(), text.data(), text.size()) < 0) fail(path, errno, ExitCode::absent);
 }
 
@@ -91,6 +91,15 @@ Descriptor open_folder(const std::string& path) {
   return fd;
 }
 
+/// The path in a new folder, whose own folders are there then.
+std::string place_for(const std::string& folder, const std::string& path) {
+  const std::filesystem::path place = std::filesystem::path(folder) / path;
+  std::error_code error;
+  std::filesystem::create_directories(place.parent_path(), error);
+  if (error) fail(place.parent_path(), error.value());
+  return place;
+}
+
 /// A view, with what it shows opened before anything changes.
 struct OpenView {
   const FolderView* view;
@@ -102,8 +111,11 @@ void build(const OpenView& o) {
   const FolderView& v = *o.view;
   if (mount("tmpfs", v.folder.c_str(), "tmpfs", MS_NOSUID, "mode=755") != 0) fail(v.folder, errno);
   const auto own = [&](const std::string& name) {
-    const auto named = [&](const auto& entry) { return entry.first == name; };
-    return std::ranges::any_of(v.links, named) || std::ranges::any_of(v.folders, named);
+    const auto named = [&](const auto& entry) {
+      return entry.first.substr(0, entry.first.find('/')) == name;
+    };
+    return std::ranges::any_of(v.links, named) || std::ranges::any_of(v.folders, named) ||
+           std::ranges::any_of(v.files, named);
   };
   for (const std::string& name : entries_of(o.before)) {
     if (own(name) || (!v.hide.empty() && name.starts_with(v.hide))) continue;
@@ -117,8 +129,12 @@ void build(const OpenView& o) {
     s.st_mode = S_IFDIR;
     show(by_number(o.folders[i]), v.folder + "/" + v.folders[i].first, s);
   }
-  for (const auto& [name, target] : v.links)
-    if (symlink(target.c_str(), (v.folder + "/" + name).c_str()) != 0) fail(v.folder + "/" + name, errno);
+  for (const auto& [path, text] : v.files)
+    write_file(place_for(v.folder, path).c_str(), text, O_WRONLY | O_CREAT | O_EXCL);
+  for (const auto& [path, target] : v.links) {
+    const std::string place = place_for(v.folder, path);
+    if (symlink(target.c_str(), place.c_str()) != 0) fail(place, errno);
+  }
 }
 
 }  // namespace

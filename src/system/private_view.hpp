@@ -11,12 +11,14 @@
 
 namespace doorbell {
 
-/// A folder as it is seen: what it has, and names of its own in place of the same ones.
+/// A folder as it is seen: what it has, and entries of its own in place of those of the same names.
 struct FolderView {
   std::string folder;                                           ///< is there
-  std::vector<std::pair<std::string, std::string>> links = {};  ///< name, and where it leads
+  std::vector<std::pair<std::string, std::string>> links = {};  ///< path in it, and where that leads
   /// Name, and the folder that is seen there, as it is found before anything is changed.
   std::vector<std::pair<std::string, std::string>> folders = {};
+  /// Files of its own that cannot be written, by their paths in the folder, and what is in them.
+  std::vector<std::pair<std::string, std::string>> files = {};
   std::string hide = {};  ///< entries whose names begin so are not seen; empty: all are
 };
 

@@ -36,9 +36,12 @@ std::vector<FoundDevice> rdma_devices(const fs::path& root) {
   std::vector<FoundDevice> found;
   for (const std::string& name : names_in(folder)) found.push_back(found_device(folder, name));
   if (root != "/") return found;
-  // Of these sysfs shows nothing.
-  for (const std::string& name : rdma::drop_in_devices())
-    found.emplace_back(found_device(folder, name)).facts["driver"] = "doorbell's libibverbs";
+  for (const std::string& name : rdma::drop_in_devices()) {
+    // Sysfs shows them to programs of 'doorbell run rdma --sysfs' alone.
+    auto at = std::ranges::find(found, name, &FoundDevice::name);
+    if (at == found.end()) at = found.insert(at, found_device(folder, name));
+    at->facts["driver"] = "doorbell's libibverbs";
+  }
   return found;
 }
 

@@ -13,6 +13,7 @@
 #include "cli/run_program.hpp"
 #include "cli/shipped.hpp"
 #include "rdma/cli/parts.hpp"
+#include "rdma/cli/sysfs_view.hpp"
 #include "rdma/dropin/settings.hpp"
 
 namespace doorbell::cli {
@@ -34,6 +35,8 @@ void check_run_rdma(const Options& o) {
   const std::string& address = o.text("address");
   if (address != "auto" && ::inet_pton(AF_INET, address.c_str(), &ignored) != 1)
     throw Error("--address", fmt::format("'{}' is no IPv4 address", address), "as 127.77.0.1, or auto");
+  if (o.flag("sysfs") && o.flag("print-environment"))
+    throw Error("--sysfs", "it is a mount namespace of the program's, which no variable makes");
   if (o.flag("report") && o.has("report-file")) throw Error("--report", "the report goes to --report-file");
   o.check_conditions();
 }
@@ -73,6 +76,12 @@ int run_on_nics(const Options& o, Context& context) {
     return 0;
   }
   const std::vector<std::string>& words = program_words(context);
+  if (o.flag("sysfs")) {
+    in_addr first{};
+    if (o.text("address") != "auto") (void)::inet_pton(AF_INET, o.text("address").c_str(), &first);
+    const FolderView view = sysfs_view(static_cast<u32>(o.integer("devices")), ntohl(first.s_addr));
+    enter_private_view({&view, 1});
+  }
   for (const Assignment& one : variables) ::setenv(one.option.c_str(), one.value.c_str(), 1);
   become_program(words);
 }
@@ -133,6 +142,12 @@ Command run_command() {
            .help =
                "for programs that write WQEs and ring doorbells themselves: mlx5dv_init_obj hands out rings in "
                "ConnectX's format, which a thread of the NIC polls"})
+      .add(
+          {.name = "sysfs",
+           .kind = Kind::flag,
+           .help =
+               "the program sees the NICs in /sys/class/infiniband, too, in a mount namespace of its own; for those "
+               "that look there for a NIC's interface or port"})
       .group("Faults")
       .add(
           {.name = "fault",

@@ -3,7 +3,6 @@
 
 // A device's description of itself: limits, port, GIDs, P_Keys, clock.
 #include <arpa/inet.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <ctime>
 
 #include "rdma/dropin/devices.hpp"
+#include "system/interface_of.hpp"
 
 namespace doorbell::dropin {
 
@@ -72,7 +72,8 @@ int query_device_extended(ibv_context* base, const ibv_query_device_ex_input* in
   if (const int error = query_device_plain(base, &all.orig_attr)) return error;
   all.completion_timestamp_mask = ~u64{0};
   all.hca_core_clock = 1'000'000;  // kHz: completions have the time in ns
-  // The kernel's flag of atomic writes, which verbs.h of rdma-core 44 has no name for.
+  // IB_UVERBS_DEVICE_ATOMIC_WRITE of Linux's include/uapi/rdma/ib_user_verbs.h; verbs.h of rdma-core 44 has
+  // no name for it.
   constexpr u64 kAtomicWrite = u64{1} << 40;
   all.device_cap_flags_ex = all.orig_attr.device_cap_flags | kAtomicWrite;
   all.max_dm_size = kDeviceMemory;
@@ -124,27 +125,13 @@ ibv_gid gid_of(u32 address) {
   return gid;
 }
 
-/// Of the network interface that has the address; 127/8 is lo's as a whole. 0 for none.
-u32 interface_of(u32 address) {
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) return 0;
-  u32 found = 0;
-  for (const ifaddrs* one = all; one != nullptr && found == 0; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
-    const u32 its = ntohl(reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr);
-    if (its == address || (its >> 24 == 127 && address >> 24 == 127)) found = ::if_nametoindex(one->ifa_name);
-  }
-  ::freeifaddrs(all);
-  return found;
-}
-
 ibv_gid_entry entry_of(Context& context) {
   const u32 address = context.adapter->self().address;
   return {.gid = gid_of(address),
           .gid_index = 0,
           .port_num = 1,
           .gid_type = IBV_GID_TYPE_ROCE_V2,
-          .ndev_ifindex = interface_of(address)};
+          .ndev_ifindex = ::if_nametoindex(interface_of(address).c_str())};
 }
 
 }  // namespace

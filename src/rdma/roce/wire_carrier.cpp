@@ -5,7 +5,6 @@
 
 #include <arpa/inet.h>
 #include <doorbell/error.hpp>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -21,6 +20,7 @@
 #include "rdma/roce/icrc.hpp"
 #include "rdma/roce/names.hpp"
 #include "system/clock.hpp"
+#include "system/interface_of.hpp"
 
 namespace doorbell::roce {
 
@@ -32,22 +32,11 @@ constexpr u32 kRoundsWithRings = 64, kRoundsWithout = 16;
 
 /// The largest path MTU whose packets the interface with that address takes whole.
 u32 mtu_of(u32 address) {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return 1024;
-  int mtu = 0;
-  for (const ifaddrs* i = all; i != nullptr; i = i->ifa_next) {
-    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET || i->ifa_netmask == nullptr) continue;
-    const auto in = [](const sockaddr* a) {
-      return ntohl(reinterpret_cast<const sockaddr_in*>(a)->sin_addr.s_addr);
-    };
-    const u32 own = in(i->ifa_addr), mask = (i->ifa_flags & IFF_LOOPBACK) != 0 ? in(i->ifa_netmask) : ~u32{0};
-    if (((own ^ address) & mask) != 0) continue;
-    ifreq request{};
-    std::strncpy(request.ifr_name, i->ifa_name, IFNAMSIZ - 1);
-    const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    if (ioctl(socket.get(), SIOCGIFMTU, &request) == 0) mtu = request.ifr_mtu;
-  }
-  freeifaddrs(all);
+  const std::string name = interface_of(address);
+  ifreq request{};
+  name.copy(request.ifr_name, IFNAMSIZ - 1);
+  const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const int mtu = !name.empty() && ioctl(socket.get(), SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
   const std::size_t headers = kOuterHeaders + kLongestHeaders + kIcrcBytes;
   u32 fits = 256;
   for (u32 candidate = 512; candidate <= kLargestMtu; candidate *= 2)

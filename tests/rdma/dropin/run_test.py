@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -86,8 +87,40 @@ class Command(unittest.TestCase):
         done = run(DOORBELL, "list", "rdma", "--json", options=["--devices", "2"])
         self.assertEqual([one["name"] for one in json.loads(done.stdout)["rdma"]], ["doorbell0", "doorbell1"], done.stderr)
 
+    def sysfs(self, *words, options=()):
+        """What a program sees, or a skip where it may have no mount namespace."""
+        done = run(*words, options=["--sysfs", *options])
+        if done.returncode == 77:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_sysfs_shows_them(self):
+        ports = "/sys/class/infiniband/doorbell{}/ports/1"
+        shown = self.sysfs("sh", "-c", f"ls /sys/class/infiniband; cat {ports.format(1)}/gids/0 {ports.format(0)}/state; cd /sys/class/infiniband/doorbell0;"
+                           "ls device/net; cat device/net/lo/mtu", options=["--devices", "2", "--address", "127.78.3.1"])
+        self.assertEqual(shown.splitlines()[:5], ["doorbell0", "doorbell1", "0000:0000:0000:0000:0000:ffff:7f4e:0302", "4: ACTIVE", "lo"])
+        self.assertEqual(shown.splitlines()[5], pathlib.Path("/sys/class/net/lo/mtu").read_text(encoding="ascii").strip())
+        # The rest is as it was, and nobody else sees it.
+        self.assertEqual(self.sysfs("ls", "/sys/class/net").split(), sorted(os.listdir("/sys/class/net")))
+        self.assertFalse(pathlib.Path("/sys/class/infiniband/doorbell0").exists())
+
+    def test_sysfs_is_what_the_library_says(self):
+        needs("ibv_devinfo")
+        options = ["--address", "127.78.3.3"]
+        said = run("ibv_devinfo", "-v", options=options).stdout
+        gid = self.sysfs("cat", "/sys/class/infiniband/doorbell0/ports/1/gids/0", options=options).strip()
+        as_address = socket.inet_ntop(socket.AF_INET6, bytes.fromhex(gid.replace(":", "")))
+        self.assertIn(f"{as_address}, RoCE v2", said)
+
+    def test_sysfs_devices_are_listed_once(self):
+        shown = json.loads(self.sysfs(DOORBELL, "list", "rdma", "--json"))["rdma"]
+        self.assertEqual([(one["name"], one["driver"], one["ports"][0]["link_layer"]) for one in shown],
+                         [("doorbell0", "doorbell's libibverbs", "Ethernet")])
+
     def test_refuses(self):
-        for words, said in ((["--address", "1.2.3", "--", "true"], "1.2.3"), (["--port", "0", "--", "true"], "1..65535"),
+        for words, said in ((["--address", "1.2.3", "--", "true"], "1.2.3"), (["--sysfs", "--print-environment"], "--sysfs"),
+                            (["--sysfs", "--address", "192.0.2.1", "--", "true"], "192.0.2.1"), (["--port", "0", "--", "true"], "1..65535"),
                             (["--seed", "1", "--", "true"], "--seed"), ([], "PROGRAM"),
                             (["--", "no-such-program-here"], "no-such-program-here")):
             done = subprocess.run([DOORBELL, "run", "rdma", *words], capture_output=True, text=True, check=False)
