@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <bit>
 #include <ctime>
 
 #include "rdma/dropin/devices.hpp"
@@ -46,6 +47,13 @@ void prepare(pthread_mutex_t& mutex, pthread_cond_t& condition) {
   ::pthread_cond_init(&condition, nullptr);
 }
 
+/// Room for as many and one at the least, a power of two, as ConnectX makes it. perftest's `-e` relies on it:
+/// it asks for one entry and leaves a completion there when the acknowledgement comes behind the peer's
+/// message.
+u32 room_for(const Context& context, u32 entries) {
+  return std::min(std::bit_ceil(entries + 1), context.nic->limits().completions);
+}
+
 Cq* make_queue(ibv_context* base, u32 entries, void* its_context, ibv_comp_channel* channel, u32 vector) {
   Context& context = of(base);
   if (context.dead) return refused(EIO);
@@ -53,7 +61,8 @@ Cq* make_queue(ibv_context* base, u32 entries, void* its_context, ibv_comp_chann
       vector >= static_cast<u32>(base->num_comp_vectors))
     return refused(EINVAL);
   auto cq = std::make_unique<Cq>();
-  if (const int error = context.nic->make_completion_queue(entries, cq->queue)) return refused(error);
+  if (const int error = context.nic->make_completion_queue(room_for(context, entries), cq->queue))
+    return refused(error);
   cq->attendant = &context.adapter->attendant();
   cq->queue->owner = cq.get();
   ibv_cq& plain = *cq->plain();
@@ -236,10 +245,11 @@ DOORBELL_VERBS ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* it
 DOORBELL_VERBS int ibv_resize_cq(ibv_cq* base, int entries) {
   Cq& cq = of<Cq>(base);
   if (of(base->context).dead) return EIO;
-  if (entries <= 0) return EINVAL;
+  const Context& context = of(base->context);
+  if (entries <= 0 || static_cast<u32>(entries) > context.nic->limits().completions) return EINVAL;
   // Requests that need no answer are complete once posted, also where another thread is at it just now.
-  (void)of(base->context).nic->progress_waiting();
-  if (const int error = cq.queue->resize(static_cast<u32>(entries))) return error;
+  (void)context.nic->progress_waiting();
+  if (const int error = cq.queue->resize(room_for(context, static_cast<u32>(entries)))) return error;
   base->cqe = static_cast<int>(cq.queue->entries());
   return 0;
 }

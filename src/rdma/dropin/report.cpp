@@ -82,10 +82,11 @@ std::string text_of(const Line& line) {
     text += " to " + std::to_string(line.peer_queue_pair) + " of " + dotted(line.peer.address);
   text += ": " + std::to_string(c.packets_sent) + " packets sent, " + std::to_string(c.packets_received) +
           " received; " + std::to_string(c.retransmitted_packets) + " sent again, " +
-          std::to_string(c.timeouts) + " time-outs; NAKs " + std::to_string(sum(c.naks_sent)) + " sent, " +
-          std::to_string(sum(c.naks_received)) + " received; RNR NAKs " + std::to_string(c.rnr_sent) +
-          " sent, " + std::to_string(c.rnr_received) + " received; " + std::to_string(c.duplicates) +
-          " duplicates, " + std::to_string(c.out_of_order) + " out of order";
+          std::to_string(c.timeouts) + " time-outs, " + std::to_string(c.probes) + " probes; NAKs " +
+          std::to_string(sum(c.naks_sent)) + " sent, " + std::to_string(sum(c.naks_received)) +
+          " received; RNR NAKs " + std::to_string(c.rnr_sent) + " sent, " + std::to_string(c.rnr_received) +
+          " received; " + std::to_string(c.duplicates) + " duplicates, " + std::to_string(c.out_of_order) +
+          " out of order";
   if (c.dropped + c.dropped_no_receive + c.dropped_queue_key != 0)
     text += "; dropped " + std::to_string(c.dropped) + ", without a receive " +
             std::to_string(c.dropped_no_receive) + ", of another Q_Key " +
@@ -144,6 +145,7 @@ std::string json_of(const Line& line) {
       .add("packets_received", c.packets_received)
       .add("retransmitted_packets", c.retransmitted_packets)
       .add("timeouts", c.timeouts)
+      .add("probes", c.probes)
       .add("naks_sent", named(kNaks, c.naks_sent))
       .add("naks_received", named(kNaks, c.naks_received))
       .add("rnr_sent", c.rnr_sent)

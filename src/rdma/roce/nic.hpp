@@ -51,6 +51,7 @@ struct Counters {
   u64 bytes_received = 0;
   u64 retransmitted_packets = 0;
   u64 timeouts = 0;
+  u64 probes = 0;  ///< the oldest packets sent again early, because an answer was overdue
   u64 naks_sent[5] = {}, naks_received[5] = {};  ///< by NakCode
   u64 rnr_sent = 0, rnr_received = 0;
   u64 duplicates = 0;  ///< requests that had been executed before

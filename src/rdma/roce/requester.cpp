@@ -73,8 +73,8 @@ void Requester::reset() {
   current_ = queue_.oldest();
   packet_ = reads_ = since_asked_ = window_credit_ = retries_ = rnr_retries_ = 0;
   window_ = 32;
-  deadline_ = 0;
-  waits_for_receiver_ = holds_ = recovering_ = unfinished_ = blocked_ = false;
+  deadline_ = probe_at_ = round_trip_ns_ = 0;
+  waits_for_receiver_ = holds_ = timed_ = recovering_ = unfinished_ = blocked_ = false;
 }
 
 bool Requester::send() {
@@ -138,6 +138,7 @@ bool Requester::held_by_fault(SendSlot& slot) {
   injected(slot);
   holds_ = true;
   deadline_ = c_.clock.ran_ns + c_.faults->early_ns();
+  probe_at_ = 0;
   slot.reported = true;
   Completion completion = completion_of(slot, Status::success);
   queue_.lend();
@@ -323,9 +324,15 @@ void Requester::packet_sent(SendSlot& slot, u32 packets, u64 payload) {
     count(c_.counters.bytes_sent[opcode], payload);
     if (packet_ == 0) count(c_.counters.messages_sent[opcode]);
   }
-  const bool timer_runs = next_psn_ != oldest_psn_;
   next_psn_ = psn_after(next_psn_, packets);
-  if (psn_difference(next_psn_, end_psn_) > 0) end_psn_ = next_psn_;
+  if (psn_difference(next_psn_, end_psn_) > 0) {
+    end_psn_ = next_psn_;
+    if (!timed_ && !lossless_) {
+      timed_ = true;
+      timed_psn_ = next_psn_;
+      timed_at_ = c_.clock.ran_ns;
+    }
+  }
   packet_ += packets;
   if (packet_ >= slot.packets) {
     ++current_;
@@ -335,7 +342,7 @@ void Requester::packet_sent(SendSlot& slot, u32 packets, u64 payload) {
     // Nothing comes back: sent is done.
     oldest_psn_ = next_psn_;
     retire();
-  } else if (!timer_runs) {
+  } else if (deadline_ == 0) {
     restart_timer();
   }
 }
@@ -349,6 +356,23 @@ void Requester::restart_timer() {
   if (waits_for_receiver_ || holds_) return;
   const u64 patience_ns = patience();
   deadline_ = patience_ns == 0 || oldest_psn_ == end_psn_ ? 0 : c_.clock.ran_ns + patience_ns;
+  probes_ = 0;
+  set_probe();
+}
+
+void Requester::set_probe() {
+  probe_at_ = 0;
+  if (lossless_ || deadline_ == 0 || round_trip_ns_ == 0) return;
+  const u64 at = c_.clock.ran_ns + (std::max(kLeastProbeNs, 4 * round_trip_ns_) << probes_);
+  if (at < deadline_) probe_at_ = at;
+}
+
+/// After progress: of packets that were sent once, because the answer to another may be the first one's.
+void Requester::measure_round_trip() {
+  if (!timed_ || psn_difference(oldest_psn_, timed_psn_) < 0) return;
+  const u64 took = std::max<u64>(c_.clock.ran_ns - timed_at_, 1);
+  round_trip_ns_ = round_trip_ns_ == 0 ? took : (7 * round_trip_ns_ + took) / 8 + 1;
+  timed_ = false;
 }
 
 bool Requester::drained() {
@@ -386,7 +410,7 @@ void Requester::fail_oldest(Status status) {
   SendSlot& slot = queue_.at(queue_.oldest());
   if (current_ == queue_.oldest()) ++current_;
   finish(slot, status);
-  deadline_ = 0;
+  deadline_ = probe_at_ = 0;
   c_.fail(reliable(c_.service) ? Connection::Trouble::queue_pair : Connection::Trouble::send_queue);
 }
 
@@ -395,8 +419,8 @@ void Requester::flush() {
   current_ = queue_.oldest();
   packet_ = reads_ = 0;
   oldest_psn_ = next_psn_ = end_psn_;
-  deadline_ = 0;
-  waits_for_receiver_ = holds_ = recovering_ = unfinished_ = blocked_ = false;
+  deadline_ = probe_at_ = 0;
+  waits_for_receiver_ = holds_ = timed_ = recovering_ = unfinished_ = blocked_ = false;
 }
 
 }  // namespace doorbell::roce

@@ -18,6 +18,10 @@ class Requester {
   /// Where no acknowledgement is overdue without a reason: on a path that loses nothing, a peer that answers
   /// late is busy, and sending again makes it later. Timeouts are not shorter than this there.
   static constexpr u64 kPatienceNs = 1'000'000'000;
+  /// Where packets are lost, an answer that is late by several round trips and by so much is asked for again,
+  /// before the time-out: a lost acknowledgement costs that, and no retry. Each probe waits twice as long as
+  /// the last.
+  static constexpr u64 kLeastProbeNs = 5'000'000;
   /// Packets of one part of a READ where packets are lost.
   static constexpr u32 kReadPart = 16;
 
@@ -39,7 +43,7 @@ class Requester {
   void answered(const Decoded& packet);
 
   /// When expire() is due, of Clock::ran_ns; 0: never.
-  [[nodiscard]] u64 deadline() const { return deadline_; }
+  [[nodiscard]] u64 deadline() const { return probe_at_ != 0 ? probe_at_ : deadline_; }
   void expire();
 
   /// Completes all requests as flushed.
@@ -66,6 +70,9 @@ class Requester {
   bool acknowledge_before(u32 psn);
   void progress();
   void restart_timer();
+  void set_probe();
+  void probe();
+  void measure_round_trip();
   void retire();
   void finish(SendSlot& slot, Status status);
   [[nodiscard]] bool wants(const SendSlot& slot, Status status) const;
@@ -92,8 +99,14 @@ class Requester {
   u32 window_credit_ = 0;
   u32 retries_ = 0, rnr_retries_ = 0;  ///< used since the last progress
   u64 deadline_ = 0;
+  u64 probe_at_ = 0;  ///< before deadline_, or 0
+  u32 probes_ = 0;    ///< since the last progress
+  u32 timed_psn_ = 0;
+  u64 timed_at_ = 0;  ///< when the packet before timed_psn_ left, if timed_
+  u64 round_trip_ns_ = 0;
   bool waits_for_receiver_ = false;  ///< until deadline_, because the peer had no receive
   bool holds_ = false;               ///< until deadline_, a request that was completed early
+  bool timed_ = false;               ///< a packet, for the round trip
   bool recovering_ = false;          ///< an answer that did not come has been asked for again
   bool unfinished_ = false, blocked_ = false;
   bool lossless_ = false;  ///< the path, as of the last send()

@@ -49,6 +49,7 @@ bool Requester::acknowledge_before(u32 psn) {
 void Requester::progress() {
   retries_ = rnr_retries_ = 0;
   recovering_ = false;
+  measure_round_trip();
   if (++window_credit_ >= window_) {
     window_credit_ = 0;
     if (window_ < kLargestWindow) ++window_;
@@ -83,6 +84,7 @@ void Requester::negative(const Headers& headers) {
     go_back(headers.psn);
     waits_for_receiver_ = true;
     deadline_ = c_.clock.ran_ns + rnr_timer_ns(ack.value);
+    probe_at_ = 0;
     return;
   }
   if (ack.value > static_cast<u8>(NakCode::invalid_rd)) return;
@@ -156,6 +158,7 @@ void Requester::atomic_response(const Headers& headers) {
 
 void Requester::go_back(u32 psn) {
   next_psn_ = psn;
+  timed_ = false;
   u64 index = queue_.oldest();
   for (; index != queue_.posted(); ++index) {
     SendSlot& slot = queue_.at(index);
@@ -192,8 +195,20 @@ void Requester::implied_loss() {
   retry(oldest_psn_);
 }
 
+/// The peer acknowledges again what it has, executes the packet that it lacks, or says which it lacks.
+void Requester::probe() {
+  count(c_.counters.probes);
+  ++probes_;
+  go_back(oldest_psn_);
+  set_probe();
+}
+
 void Requester::expire() {
-  deadline_ = 0;
+  if (probe_at_ != 0 && c_.clock.ran_ns < deadline_) {
+    probe();
+    return;
+  }
+  deadline_ = probe_at_ = 0;
   if (holds_) {
     holds_ = false;
     return;

@@ -107,7 +107,7 @@ class Perftest(unittest.TestCase):
     def test_under_faults(self):
         with tempfile.TemporaryDirectory() as folder:
             for line in ("ib_write_bw -s 10000 -n 500", "ib_atomic_bw -n 200", "ib_send_bw -s 5000 -n 500", "ib_read_bw -n 100",
-                         "ib_send_bw -c XRC -s 5000 -n 500"):
+                         "ib_send_bw -c XRC -s 5000 -n 500", "ib_send_lat -e"):
                 with self.subTest(line):
                     file = pathlib.Path(folder, "report")
                     file.unlink(missing_ok=True)

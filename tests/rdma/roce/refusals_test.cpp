@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "rdma/roce/fake_wire.hpp"
+#include "rdma/roce/requester.hpp"
 
 namespace doorbell::roce::test {
 namespace {
@@ -243,6 +244,63 @@ TEST(RoceRefused, ASilentPeerEndsInTime) {
     EXPECT_LE(pair.now - before, most + (retries + u64{1}) * 1'000'000);
     EXPECT_EQ(pair.a.nic->counters().timeouts, retries + 1U);
   }
+}
+
+/// A pair with retries for none, a time-out of 67 ms, and a round trip that has been measured.
+Pair patient_pair() {
+  return Pair(Service::rc, [](QueuePairAttributes& a) {
+    a.timeout = 14;
+    a.retries = 0;
+  });
+}
+
+TEST(RoceProbes, ALostAnswerCostsNoTimeout) {
+  for (const WrOpcode opcode : {WrOpcode::write, WrOpcode::read, WrOpcode::fetch_add}) {
+    for (const bool request_is_lost : {false, true}) {
+      SCOPED_TRACE(static_cast<int>(opcode) * 10 + (request_is_lost ? 1 : 0));
+      Pair pair = patient_pair();
+      const auto once = [&](u64 id) {
+        return pair.a_pair->post(request_of(pair, opcode, id), std::vector{pair.a.sge(0, 8)});
+      };
+      ASSERT_EQ(once(1), 0);
+      ASSERT_EQ(pair.next(pair.a).status, Status::success);
+      int lost = 0;
+      pair.wire.fate = [&](Endpoint from, std::span<const u8>) {
+        return (from == pair.a.at) == request_is_lost && lost++ == 0 ? Fate::drop : Fate::pass;
+      };
+      const u64 before = pair.now;
+      ASSERT_EQ(once(2), 0);
+      EXPECT_EQ(pair.next(pair.a).status, Status::success);
+      EXPECT_GE(pair.now - before, Requester::kLeastProbeNs);
+      EXPECT_LT(pair.now - before, 2 * Requester::kLeastProbeNs);
+      EXPECT_EQ(pair.a.nic->counters().probes, 1U);
+      EXPECT_EQ(pair.a.nic->counters().timeouts, 0U);
+    }
+  }
+}
+
+TEST(RoceProbes, ASilentPeerIsAskedSeldomAndEndsInTime) {
+  Pair pair = patient_pair();
+  ASSERT_EQ(pair.a_pair->post(request_of(pair, WrOpcode::write), std::vector{pair.a.sge(0, 8)}), 0);
+  ASSERT_EQ(pair.next(pair.a).status, Status::success);
+  pair.wire.fate = [](Endpoint, std::span<const u8>) { return Fate::drop; };
+  const u64 before = pair.now;
+  ASSERT_EQ(pair.a_pair->post(request_of(pair, WrOpcode::write), std::vector{pair.a.sge(0, 8)}), 0);
+  EXPECT_EQ(pair.next(pair.a).status, Status::retry_exceeded);
+  EXPECT_GE(pair.now - before, timeout_ns(14));
+  EXPECT_LE(pair.now - before, timeout_ns(14) + 1'000'000);
+  // After 5, 15 and 35 ms.
+  EXPECT_EQ(pair.a.nic->counters().probes, 3U);
+}
+
+TEST(RoceProbes, NoneWithoutATimer) {
+  Pair pair(Service::rc, [](QueuePairAttributes& a) { a.timeout = 0; });
+  ASSERT_EQ(pair.a_pair->post(request_of(pair, WrOpcode::write), std::vector{pair.a.sge(0, 8)}), 0);
+  ASSERT_EQ(pair.next(pair.a).status, Status::success);
+  pair.wire.fate = [](Endpoint, std::span<const u8>) { return Fate::drop; };
+  ASSERT_EQ(pair.a_pair->post(request_of(pair, WrOpcode::write), std::vector{pair.a.sge(0, 8)}), 0);
+  pair.run_for(1'000'000'000);
+  EXPECT_EQ(pair.a.nic->counters().probes, 0U);
 }
 
 TEST(RoceRefused, NoTimerNoEnd) {
