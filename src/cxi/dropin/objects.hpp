@@ -155,6 +155,7 @@ struct Events final : Object {
                              nic.shared.config.eq_full,
                              {.owner = l.owner,
                               .long_initiator = long_initiator,
+                              .alone = true,  // as a card's that has nothing to write behind it
                               .on_event = event != nullptr ? event->signal.get() : -1,
                               .on_status = status != nullptr ? status->signal.get() : -1});
     nic.engine->change(c);

@@ -19,6 +19,7 @@ struct QueuePlace {
 struct EventQueueRule {
   u32 owner = 0;
   bool long_initiator = false;
+  bool alone = false;                 ///< each event has its 64 bytes to itself, with NULL events behind it
   int on_event = -1, on_status = -1;  ///< descriptors for Parts::signal(); -1: none
 };
 
@@ -130,7 +131,18 @@ DOORBELL_GPU_NOINLINE bool EventProducer::write(Parts& parts, const u64* words, 
   if (begins && !room(at_ % kSlotBytes == 0 ? 1 : 2)) return drop(parts);
   // A gap would stop the reader, so NULL events fill it, each at its own alignment.
   while ((at_ & (size - 1)) != 0) fill(parts, (at_ & 16) != 0 ? 2 : 4);
-  store(parts, words, count);
+  if (rule_.alone && size < kSlotBytes) [[unlikely]] {
+    // The rest of the block first: a reader that sees the event may look at all of its 64 bytes.
+    const u32 here = at_;
+    at_ += size;
+    while (at_ % kSlotBytes != 0) fill(parts, (at_ & 16) != 0 ? 2 : 4);
+    const u32 behind = at_;
+    at_ = here;
+    store(parts, words, count);
+    at_ = behind;
+  } else {
+    store(parts, words, count);
+  }
   ++written_;
   if (rule_.on_event >= 0) [[unlikely]] {
     const u64 word = load64_acquire(csr_);
