@@ -380,6 +380,7 @@ TEST(CxiFailures, UnknownCommands) {
   const auto idc = [](u32 size, u32 opcode) { return header_byte(CommandType::idc, size, opcode); };
   const auto ct = [](u32 size, u32 opcode) { return header_byte(CommandType::counter, size, opcode); };
   const auto cq = [](u32 size, u32 opcode) { return header_byte(CommandType::queue, size, opcode); };
+  const ReturnCode unmatched = served_by_kernel() ? ReturnCode::illegal_op : ReturnCode::cmd_invalid_arg;
   const std::vector<Case> cases = {
       // No such opcode, or no such size of it.
       {transmit, dma(0, 14), ReturnCode::cmd_invalid_arg},
@@ -394,9 +395,11 @@ TEST(CxiFailures, UnknownCommands) {
       {target, cq(0, 12), ReturnCode::cmd_invalid_arg},
       // It exists, and the model does not do it.
       {transmit, dma(2, 13), ReturnCode::illegal_op},
-      {transmit, dma(1, 3), ReturnCode::illegal_op},
-      {transmit, idc(1, 7), ReturnCode::illegal_op},
-      {target, cq(1, 9), ReturnCode::illegal_op},
+      {transmit, dma(1, 6), ReturnCode::illegal_op},
+      // A kernel's does no matching, and here what matching needs is missing.
+      {transmit, idc(1, 7), unmatched},
+      {target, cq(1, 9), unmatched},
+      {target, cq(1, 10), unmatched},
       // Another kind of queue takes it.
       {transmit, ct(1, 8), ReturnCode::illegal_op},
       {transmit, cq(1, 8), ReturnCode::illegal_op},

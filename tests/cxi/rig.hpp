@@ -161,6 +161,11 @@ inline std::string tested(const std::string& spec) {
          (engine == nullptr ? std::string("copy-threads=2") : std::string("engine=") + engine);
 }
 
+/// A kernel's code is tested, which does no atomic operations and no matching.
+inline bool served_by_kernel() {
+  return std::getenv("DOORBELL_TEST_CXI_ENGINE") != nullptr;
+}
+
 inline std::unique_ptr<CassiniDevice> open_rig(const RigOptions& o) {
   const model::Use use{.gpu_memory = false, .faults = o.faults, .seed = o.seed};
   if (o.block) {

@@ -140,9 +140,10 @@ class Endpoint {
   /// True if a counter's write-back shows a success only when a GET command has asked for the counts; false
   /// if it shows each count by itself.
   [[nodiscard]] virtual bool counts_on_request() const { return false; }
-  /// A non-matching entry at `pid_offset` of this endpoint.
+  /// An entry at `pid_offset` of this endpoint. Matching: its memories take what has their match bits.
   [[nodiscard]] virtual std::unique_ptr<PortalsEntry> create_portals_entry(EventQueueObject& events,
-                                                                           u32 pid_offset) = 0;
+                                                                           u32 pid_offset,
+                                                                           bool matching = false) = 0;
 };
 
 /// Limits of the device, to check before anything is created.

@@ -209,6 +209,48 @@ struct IdcPut {
   return true;
 }
 
+/// A put with match bits whose payload follows its 32-byte header; C_STATE has its other fields. The encoder
+/// does not check idc_limit(). Source: shs-cassini-headers.
+struct IdcMessage {
+  static constexpr u32 kHeaderBytes = 32;
+  static constexpr u32 kMaxPayload = 223;  ///< the limit of the length byte
+  u32 dfa = 0;
+  u64 match_bits = 0;
+  u64 header_data = 0;
+  u64 user_ptr = 0;
+  u32 bytes = 0;
+  const u8* payload = nullptr;  ///< after decoding: points behind the header, in the ring
+
+  /// 1..3, for the smallest command that has room for header and payload.
+  [[nodiscard]] DOORBELL_INLINE u32 size_code() const { return bytes <= 32 ? 1 : bytes <= 96 ? 2 : 3; }
+  /// Its length in units of 32 bytes.
+  [[nodiscard]] DOORBELL_INLINE u32 units() const { return 1u << size_code(); }
+  /// Bytes 16p..16p+15; reads the payload.
+  [[nodiscard]] DOORBELL_INLINE Word16 part(u32 p) const {
+    if (p > 1) return payload_part(payload, bytes, 16 * (p - 2));
+    if (p == 1) return words(header_data, user_ptr);
+    const u32 head = header_byte(CommandType::idc, size_code(), Opcode::small_message) |
+                     ((kHeaderBytes + bytes) & 0xff) << 8;
+    return words(join(dfa, head), match_bits);
+  }
+};
+
+/// False if the first byte is that of another command, or if the length does not fit its size.
+[[nodiscard]] DOORBELL_INLINE bool decode(const u64* words, IdcMessage& out) {
+  const CommandHeader h = header_of(words[0]);
+  const u32 length = static_cast<u32>(words[0] >> 8) & 0xff;
+  if (h.kind() != CommandType::idc || h.opcode != static_cast<u32>(Opcode::small_message)) return false;
+  // The command's size first: behind a short one the initiator writes the next.
+  if (h.size_code == 0 || length < IdcMessage::kHeaderBytes || length > 32 * h.units()) return false;
+  out.dfa = high(words[0]);
+  out.match_bits = words[1];
+  out.header_data = words[2];
+  out.user_ptr = words[3];
+  out.bytes = length - IdcMessage::kHeaderBytes;
+  out.payload = reinterpret_cast<const u8*>(words + 4);
+  return true;
+}
+
 // --- what a queue needs to know of any command -------------------------------------------------------------
 
 /// The command's length in units of 32 bytes, which is also its alignment.
@@ -375,6 +417,22 @@ struct Append {
   /// Takes the opcode over; false for another command's first byte.
   [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) const {
     return h.byte() == header();
+  }
+};
+
+/// Looks for unexpected messages that match, each of which SEARCH reports; SEARCH_AND_DELETE takes them out,
+/// too. With use_once only the first; else an event with NO_MATCH ends the answer. Source:
+/// shs-cassini-headers.
+struct Search : Append {
+  QueueOpcode opcode = QueueOpcode::search;
+
+  /// The command's first byte.
+  [[nodiscard]] DOORBELL_INLINE u32 header() const { return header_byte(CommandType::queue, 1, opcode); }
+  /// Takes the opcode over; false for another command's first byte.
+  [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) {
+    opcode = static_cast<QueueOpcode>(h.opcode);
+    return h.kind() == CommandType::queue && h.size_code == 1 &&
+           (opcode == QueueOpcode::search || opcode == QueueOpcode::search_and_delete);
   }
 };
 

@@ -286,7 +286,7 @@ enum class EventType : u32 {
 };
 
 /// A portals entry's lists of memory. Source: shs-cassini-headers.
-enum class PortalsList : u32 { priority = 0, overflow = 1, request = 2 };
+enum class PortalsList : u32 { priority = 0, overflow = 1, request = 2, unexpected = 3 };
 /// A portals entry's state; only `enabled` takes packets. Source: shs-cassini-headers.
 enum class PtlteState : u32 { reset = 0, disabled = 1, enabled = 2, software_managed = 3, ethernet = 4 };
 

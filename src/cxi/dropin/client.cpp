@@ -328,7 +328,7 @@ void Client::alloc_portals_entry(Asked& a) {
   auto& lni = find<Lni>(a[0]);
   auto* const events = find_or_none<Events>(a[1]);
   if ((a[2] & kEthernetEntry) != 0) refuse(EINVAL, "Ethernet");
-  a.reply.value[0] = add<Entry>(a, lni, events, (a[2] & kUseLongEvent) != 0).number;
+  a.reply.value[0] = add<Entry>(a, lni, events, (a[2] & kUseLongEvent) != 0, (a[2] & kMatching) != 0).number;
 }
 
 void Client::map_portals_entry(Asked& a) {

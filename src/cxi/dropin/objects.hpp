@@ -256,7 +256,7 @@ struct Count final : Object {
 
 struct Entry final : Object {
   static constexpr Kind kKind = Kind::portals_entry;
-  Entry(Lni& l, Events* events, bool long_events)
+  Entry(Lni& l, Events* events, bool long_events, bool matching)
       : Object(l.nic, kKind, {&l, events}), number(nic.entries.claim()) {
     Change c;
     c.kind = Change::Kind::add_entry;
@@ -265,6 +265,7 @@ struct Entry final : Object {
     c.entry.mapped = false;
     c.entry.eq = events != nullptr ? events->number : 0;
     c.entry.long_events = long_events;
+    c.entry.matching = matching;
     c.entry.state = PtlteState::disabled;
     nic.engine->change(c);
   }

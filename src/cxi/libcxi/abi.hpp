@@ -217,7 +217,7 @@ inline constexpr u32 kMapDevice = 1 << 9;
 inline constexpr u64 kEqNoCombining = 1 << 6;
 inline constexpr u32 kCqTransmit = 1 << 1;
 inline constexpr u32 kCqTriggered = 1 << 3;
-inline constexpr u64 kPteNonMatching = 0;
+inline constexpr u64 kPteNonMatching = 0, kPteMatching = 1 << 7;
 
 }  // namespace libcxi
 

@@ -365,13 +365,14 @@ CounterMemory LibcxiCounter::memory(Initiator initiator) {
 
 class LibcxiPortalsEntry final : public PortalsEntry {
  public:
-  LibcxiPortalsEntry(std::shared_ptr<const LibcxiProcess> process, libcxi::Eq* events, u32 pid_offset)
-      : process_(std::move(process)), pte_(alloc(events)), map_(map(pid_offset)) {
+  LibcxiPortalsEntry(std::shared_ptr<const LibcxiProcess> process, libcxi::Eq* events, u32 pid_offset,
+                     bool matching)
+      : process_(std::move(process)), pte_(alloc(events, matching)), map_(map(pid_offset)) {
     index_ = pte_->index;
   }
 
  private:
-  [[nodiscard]] Owned<libcxi::Pte> alloc(libcxi::Eq* events) const;
+  [[nodiscard]] Owned<libcxi::Pte> alloc(libcxi::Eq* events, bool matching) const;
   [[nodiscard]] Owned<libcxi::PteMap> map(u32 pid_offset) const;
 
   std::shared_ptr<const LibcxiProcess> process_;
@@ -379,9 +380,9 @@ class LibcxiPortalsEntry final : public PortalsEntry {
   Owned<libcxi::PteMap> map_;
 };
 
-Owned<libcxi::Pte> LibcxiPortalsEntry::alloc(libcxi::Eq* events) const {
+Owned<libcxi::Pte> LibcxiPortalsEntry::alloc(libcxi::Eq* events, bool matching) const {
   const LibcxiContext& c = *process_->context;
-  u64 options = libcxi::kPteNonMatching;
+  u64 options = matching ? libcxi::kPteMatching : libcxi::kPteNonMatching;
   auto pte = made<libcxi::Pte>(
       Call::other, fmt::format("a portals entry on {}", c.name), c.cxi.destroy_pte,
       [&](auto** out) { return c.cxi.alloc_pte(process_->lni.get(), events, &options, out); });
@@ -486,8 +487,9 @@ std::unique_ptr<CounterObject> LibcxiEndpoint::create_counter(bool writeback, Pl
   return std::make_unique<LibcxiCounter>(process_, writeback, place);
 }
 
-std::unique_ptr<PortalsEntry> LibcxiEndpoint::create_portals_entry(EventQueueObject& events, u32 pid_offset) {
-  return std::make_unique<LibcxiPortalsEntry>(process_, eq_of(&events), pid_offset);
+std::unique_ptr<PortalsEntry> LibcxiEndpoint::create_portals_entry(EventQueueObject& events, u32 pid_offset,
+                                                                   bool matching) {
+  return std::make_unique<LibcxiPortalsEntry>(process_, eq_of(&events), pid_offset, matching);
 }
 
 }  // namespace doorbell::cxi

@@ -65,8 +65,8 @@ class LibcxiEndpoint final : public Endpoint {
   [[nodiscard]] std::unique_ptr<CounterObject> create_counter(bool writeback, Place place) override;
   /// The card writes counts back when a GET command, a SET or a reset asks, and when an operation has failed.
   [[nodiscard]] bool counts_on_request() const override { return true; }
-  [[nodiscard]] std::unique_ptr<PortalsEntry> create_portals_entry(EventQueueObject& events,
-                                                                   u32 pid_offset) override;
+  [[nodiscard]] std::unique_ptr<PortalsEntry> create_portals_entry(EventQueueObject& events, u32 pid_offset,
+                                                                   bool matching) override;
 
  private:
   std::shared_ptr<const LibcxiProcess> process_;

@@ -19,9 +19,11 @@ struct ModelConfig : model::Config {
   u32 window = 0;          ///< operations under way at most; 0: no limit
   u32 pid_bits = 9;
   enum class WriteBack { each, on_request };
-  WriteBack write_back = WriteBack::each;       ///< of counters
-  u32 max_list_entries = 16384;                 ///< of all portals entries together
-  ReturnCode nack = ReturnCode::undeliverable;  ///< of Fault::error
+  WriteBack write_back = WriteBack::each;  ///< of counters
+  enum class RendezvousGet { nic, program };
+  RendezvousGet rendezvous_get = RendezvousGet::nic;  ///< of the rest of a rendezvous put
+  u32 max_list_entries = 16384;                       ///< of all portals entries together
+  ReturnCode nack = ReturnCode::undeliverable;        ///< of Fault::error
   /// The time that a writer may take for a low-latency window: a busy machine may stop the writer between two
   /// stores. After that time a write at another place is rejected.
   u64 slow_writer_ns = 1'000'000'000;

@@ -205,7 +205,7 @@ class ModelCounter final : public CounterObject {
 
 class ModelPortalsEntry final : public PortalsEntry {
  public:
-  ModelPortalsEntry(ModelEndpoint& endpoint, ModelEventQueue& events, u32 pid_offset)
+  ModelPortalsEntry(ModelEndpoint& endpoint, ModelEventQueue& events, u32 pid_offset, bool matching)
       : endpoint_(endpoint), nic_(endpoint.nic_) {
     index_ = nic_.entries_.claim();
     Change c;
@@ -215,6 +215,7 @@ class ModelPortalsEntry final : public PortalsEntry {
     c.entry.pid = endpoint.pid_;
     c.entry.idx = offset_ = pid_offset;
     c.entry.eq = events.index();
+    c.entry.matching = matching;
     c.entry.state = PtlteState::disabled;
     endpoint_.offsets_.push_back(pid_offset);
     nic_.engine_->change(c);
@@ -302,7 +303,11 @@ std::unique_ptr<CounterObject> ModelEndpoint::create_counter(bool writeback, Pla
   return std::make_unique<ModelCounter>(nic_, writeback, place);
 }
 
-std::unique_ptr<PortalsEntry> ModelEndpoint::create_portals_entry(EventQueueObject& events, u32 pid_offset) {
+std::unique_ptr<PortalsEntry> ModelEndpoint::create_portals_entry(EventQueueObject& events, u32 pid_offset,
+                                                                  bool matching) {
+  if (matching && nic_.config().engine != ModelConfig::Engine::cpu)
+    throw CallError(CallError::Call::other, ENOTSUP, "a matching portals entry of the model",
+                    "a Cassini that is a kernel does no matching; take the engine cpu");
   const u32 last = std::min(kMaxPidOffset, (1u << (12 - nic_.config().pid_bits)) * 32 - 1);
   if (pid_offset > last)
     throw CallError(CallError::Call::other, EINVAL, "a portals entry of the model",
@@ -311,7 +316,8 @@ std::unique_ptr<PortalsEntry> ModelEndpoint::create_portals_entry(EventQueueObje
   if (std::ranges::find(offsets_, pid_offset) != offsets_.end())
     throw CallError(CallError::Call::other, EEXIST, "a portals entry of the model",
                     fmt::format("pid offset {} is in use", pid_offset));
-  return std::make_unique<ModelPortalsEntry>(*this, dynamic_cast<ModelEventQueue&>(events), pid_offset);
+  return std::make_unique<ModelPortalsEntry>(*this, dynamic_cast<ModelEventQueue&>(events), pid_offset,
+                                             matching);
 }
 
 }  // namespace doorbell::cxi

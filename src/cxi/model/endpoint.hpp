@@ -21,8 +21,8 @@ class ModelEndpoint final : public Endpoint {
       const CommandQueueShape& shape) override;
   [[nodiscard]] std::unique_ptr<CounterObject> create_counter(bool writeback, Place place) override;
   [[nodiscard]] bool counts_on_request() const override { return nic_.counts_on_request(); }
-  [[nodiscard]] std::unique_ptr<PortalsEntry> create_portals_entry(EventQueueObject& events,
-                                                                   u32 pid_offset) override;
+  [[nodiscard]] std::unique_ptr<PortalsEntry> create_portals_entry(EventQueueObject& events, u32 pid_offset,
+                                                                   bool matching) override;
   /// The name of the endpoint's network in an LCID command.
   [[nodiscard]] u32 lcid() const { return lcid_; }
 

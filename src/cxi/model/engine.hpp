@@ -14,6 +14,7 @@
 #include "cxi/model/engine_report.hpp"
 #include "cxi/model/engine_rule.hpp"
 #include "cxi/model/launch.hpp"
+#include "cxi/model/matching.hpp"
 #include "cxi/model/objects.hpp"
 #include "model/fault_draw.hpp"
 
@@ -32,6 +33,8 @@ namespace doorbell::cxi {
 ///   finish_time(now, bytes), wall_ns()
 ///   kInARow             slots of one queue that serve() executes in a round, at least kLargestSlots
 ///   kAtomics            it carries out atomic operations, in host memory
+///   kMatching           it has matching portals entries, with matching and unexpected(i): MatchingState, and
+///                       rule.max_list_entries of UnexpectedMessage
 ///   kReadsAtOnce        copy() is done with a command's own bytes when it returns
 template <class Parts>
 class Engine {
@@ -105,6 +108,7 @@ class Engine {
   // For which there must be room before commands are executed: a command reports twice at most, and so does
   // each trigger that fires with it.
   static constexpr u32 kLateAtOnce = 2 + 2 * kMaxTriggers;
+  static constexpr u32 kLongestShortEvent = (1u << 20) - 1;  // limit of the length in a short target event
 
   /// The work of an operation that moves no bytes.
   struct AtomicOperation {
@@ -115,9 +119,16 @@ class Engine {
     Iova old_at = 0;  ///< where what was in memory goes
     u32 old_lac = 0;
   };
+  /// A put that brings only the beginning of its data; the target asks for the rest.
+  struct RendezvousPut {
+    u64 bytes = 0;   ///< in all
+    u64 offset = 0;  ///< of the data in the memory that the initiator has for that
+    u32 id = 0;
+  };
   /// Bytes to move from one memory to another.
   struct Operation {
     const AtomicOperation* atomic = nullptr;
+    const RendezvousPut* rendezvous = nullptr;
     const DmaFields* fields = nullptr;
     Opcode opcode = Opcode::nomatch_put;
     const u8* inlined = nullptr;  ///< the payload, if it was in the command
@@ -137,6 +148,14 @@ class Engine {
       if (opcode == Opcode::atomic) return EventType::atomic;
       if (opcode == Opcode::fetching_atomic) return EventType::fetch_atomic;
       return is_get() ? EventType::get : EventType::put;
+    }
+    /// Bytes that the initiator wants to have moved at the end.
+    [[nodiscard]] DOORBELL_INLINE u64 asked() const {
+      return rendezvous != nullptr ? rendezvous->bytes : bytes;
+    }
+    /// Where in the memory of the target.
+    [[nodiscard]] DOORBELL_INLINE u64 target_offset() const {
+      return rendezvous != nullptr && fields->flags.use_offset_for_get ? 0 : fields->remote_offset;
     }
     /// The use that the buffer must be for.
     [[nodiscard]] DOORBELL_INLINE u32 permission() const {
@@ -175,6 +194,7 @@ class Engine {
                                                              const u64* words);
   [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode execute_dma(WorkQueue& q, const CommandHeader& h,
                                                              const u64* words);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode send(WorkQueue& q, const u64* words);
   [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode execute_queue(WorkQueue& q, const CommandHeader& h,
                                                                const u64* words);
   DOORBELL_GPU_NOINLINE void fail(WorkQueue& q, ReturnCode code, u32 header, u32 unit, bool window);
@@ -207,7 +227,8 @@ class Engine {
     return fields;
   }
   DOORBELL_GPU_NOINLINE void delivered(TableEntry& pte, ListEntry& entry, const Operation& op);
-  DOORBELL_HD void acknowledge(u32 owner, const Operation& op, const Result& result,
+  DOORBELL_HD void book(const Operation& op, const Result& result, u64 bytes);
+  DOORBELL_HD void acknowledge(u32 owner, const Operation& op, const Result& result, u64 bytes,
                                const model::InjectedFault& injected);
   DOORBELL_GPU_NOINLINE void acknowledge_carefully(const Acknowledgement& a,
                                                    const model::InjectedFault& injected);
@@ -217,6 +238,7 @@ class Engine {
 
   // engine_portals.hpp: portals entries
   DOORBELL_GPU_NOINLINE void remove_entry(u32 index);
+  DOORBELL_GPU_NOINLINE void empty(TableEntry& pte);
   [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode append(const WorkQueue& q, const u64* words);
   [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode set_state(const WorkQueue& q, const u64* words);
   DOORBELL_GPU_NOINLINE void change_state(TableEntry& pte, PtlteState state, bool by_nic);
@@ -225,6 +247,30 @@ class Engine {
   DOORBELL_HD void drop(Chain& list, u32 before, u32 place);
   DOORBELL_HD void report_unlink(const TableEntry& pte, PortalsList list, u32 buffer_id, bool by_nic,
                                  ReturnCode code);
+
+  // engine_matching.hpp: matching portals entries
+  [[nodiscard]] DOORBELL_GPU_NOINLINE Match search(const TableEntry& pte, const Message& m, u32 permission);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE Result match(WorkQueue& q, const Operation& op,
+                                                   const model::DmaPlace& local, TableEntry& pte,
+                                                   const model::InjectedFault& injected);
+  [[nodiscard]] DOORBELL_HD static Message message_of(const Operation& op);
+  [[nodiscard]] DOORBELL_HD const MappedMemory* memory_of(ListEntry& entry, u32 owner, Iova at, u64 bytes,
+                                                          const Operation& op, ReturnCode& code);
+  [[nodiscard]] DOORBELL_HD static bool use(ListEntry& entry, u64 bytes);
+  DOORBELL_HD void count_for(const TableEntry& pte, const Append& a, u64 bytes);
+  [[nodiscard]] DOORBELL_HD static TargetLongEvent event_of(const TableEntry& pte, const Append& a,
+                                                            PortalsList list, const Message& m);
+  DOORBELL_GPU_NOINLINE void announce(const TableEntry& pte, const Append& a, PortalsList list,
+                                      const Message& m, EventType type, bool unlinked);
+  DOORBELL_GPU_NOINLINE void keep(const TableEntry& pte, const Message& m);
+  DOORBELL_GPU_NOINLINE void forget(const TableEntry& pte, u32 before, u32 place);
+  DOORBELL_GPU_NOINLINE void forget_all(const TableEntry& pte);
+  [[nodiscard]] DOORBELL_HD bool wants(const Append& a, const Message& m) const;
+  [[nodiscard]] DOORBELL_GPU_NOINLINE bool take_unexpected(TableEntry& pte, ListEntry& entry);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode search_unexpected(const WorkQueue& q, const u64* words);
+  DOORBELL_GPU_NOINLINE void rendezvous(const TableEntry& pte, const Append& a, PortalsList list,
+                                        const Message& m, Iova at, u64 room);
+  DOORBELL_GPU_NOINLINE void pull();
 
   // engine_counters.hpp: counting events
   DOORBELL_GPU_NOINLINE void add(const CountingEvent& created);
@@ -429,4 +475,5 @@ DOORBELL_HD bool Engine<Parts>::settle() {
 #include "cxi/model/engine_commands.hpp"
 #include "cxi/model/engine_counters.hpp"
 #include "cxi/model/engine_data.hpp"
+#include "cxi/model/engine_matching.hpp"
 #include "cxi/model/engine_portals.hpp"

@@ -29,6 +29,7 @@ struct ModelShared : model::Shared<ModelConfig> {
             .slow_writer_ns = config.slow_writer_ns,
             .stuck_read = config.stuck_read,
             .pte_disable = config.pte_disable,
+            .rendezvous_get = config.rendezvous_get == ModelConfig::RendezvousGet::nic,
             .seed = config.seed,
             .limited = link.limited(),
             .faulty = faults.active()};

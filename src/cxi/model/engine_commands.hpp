@@ -278,10 +278,16 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_dma(WorkQueue& q, const 
     return operate(q, op);
   }
   FullDma dma;
-  if (decode(words, dma) && dma.opcode != Opcode::rendezvous_put) {
+  if (decode(words, dma) && (Parts::kMatching || dma.opcode != Opcode::rendezvous_put)) {
+    RendezvousPut rest;
     op.fields = &dma;
     op.opcode = dma.opcode;
     op.bytes = dma.request_len;
+    if (dma.opcode == Opcode::rendezvous_put) [[unlikely]] {
+      rest = {dma.request_len, dma.flags.use_offset_for_get ? dma.remote_offset : 0, dma.rendezvous_id};
+      op.rendezvous = &rest;
+      if (dma.eager_length < op.bytes) op.bytes = dma.eager_length;
+    }
     op.user_ptr = dma.user_ptr;
     op.initiator = dma.initiator;
     op.match_bits = dma.match_bits;
@@ -305,6 +311,8 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_idc(WorkQueue& q, const 
     return ReturnCode::ok;
   }
   if (ReturnCode code = ReturnCode::ok; is_idc_atomic(q, words, code)) return code;
+  if constexpr (Parts::kMatching)
+    if (h.opcode == static_cast<u32>(Opcode::small_message)) return send(q, words);
   IdcPut put;
   if (!decode(words, put))
     return h.opcode <= static_cast<u32>(Opcode::reduction) && h.opcode != static_cast<u32>(Opcode::put) &&
@@ -323,6 +331,27 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_idc(WorkQueue& q, const 
   op.bytes = put.bytes;
   op.user_ptr = q.cstate.user_ptr;
   op.initiator = q.cstate.initiator;
+  return operate(q, op);
+}
+
+/// A put with match bits, and its data in the command.
+template <class Parts>
+DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::send(WorkQueue& q, const u64* words) {
+  IdcMessage message;
+  if (!decode(words, message) || !q.has_cstate || message.bytes > idc_limit(false))
+    return ReturnCode::cmd_invalid_arg;
+  DmaFields fields = fields_of(q.cstate);
+  fields.dfa = message.dfa;
+  fields.request_len = message.bytes;
+  Operation op;
+  op.fields = &fields;
+  op.opcode = Opcode::put;
+  op.inlined = message.payload;
+  op.bytes = message.bytes;
+  op.user_ptr = message.user_ptr;
+  op.initiator = q.cstate.initiator;
+  op.match_bits = message.match_bits;
+  op.header_data = message.header_data;
   return operate(q, op);
 }
 
@@ -353,6 +382,8 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_queue(WorkQueue& q, cons
       if (q.kind != CommandQueueKind::target) return ReturnCode::illegal_op;
       if (opcode == QueueOpcode::append) return append(q, words);
       if (opcode == QueueOpcode::unlink) return unlink(q, words);
+      if constexpr (Parts::kMatching)
+        if (opcode != QueueOpcode::set_state) return search_unexpected(q, words);
       return opcode == QueueOpcode::set_state ? set_state(q, words) : ReturnCode::illegal_op;
   }
   return ReturnCode::cmd_invalid_arg;

@@ -32,30 +32,43 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::operate(WorkQueue& q, const Oper
   const Result result =
       injected.fault == model::Fault::error ? Result{parts_.rule.nack, true} : transfer(q, op, injected);
   ++q.serial;
-  const bool ok = result.code == ReturnCode::ok;
-  if (ok) {
-    (op.atomic != nullptr    ? parts_.counters.atomics
-     : op.inlined != nullptr ? parts_.counters.idc_puts
-     : op.is_get()           ? parts_.counters.gets
-                             : parts_.counters.puts) += 1;
-    if (!f.flags.restricted) parts_.counters.unrestricted += 1;
-    parts_.counters.bytes += op.bytes;
-    parts_.counters.packets += packets_of(op.bytes);
-    if (!op.is_get()) {
-      if (f.flags.event_ct_send) count(f.ct, f.flags.event_ct_bytes ? op.bytes : 1, 0);
-      if (!f.flags.event_send_disable && f.eq != 0) {
-        InitiatorEvent e;
-        e.type = EventType::send;
-        e.user_ptr = op.user_ptr;
-        e.mlength = static_cast<u32>(op.bytes);
-        write_event(q.owner, f.eq, e);
-      }
+  u64 bytes = op.bytes;
+  if constexpr (Parts::kMatching)
+    if (result.matched) [[unlikely]]
+      bytes = parts_.matching.bytes;
+  book(op, result, bytes);
+  if (result.code == ReturnCode::ok && !op.is_get()) {
+    if (f.flags.event_ct_send) count(f.ct, f.flags.event_ct_bytes ? bytes : 1, 0);
+    if (!f.flags.event_send_disable && f.eq != 0) {
+      InitiatorEvent e;
+      e.type = EventType::send;
+      e.user_ptr = op.user_ptr;
+      e.mlength = static_cast<u32>(bytes);
+      write_event(q.owner, f.eq, e);
     }
-  } else {
-    parts_.counters.refused_operations += 1;
   }
-  acknowledge(q.owner, op, result, injected);
+  acknowledge(q.owner, op, result, bytes, injected);
+  if constexpr (Parts::kMatching)
+    if (result.rendezvous) [[unlikely]]
+      pull();
   return ReturnCode::ok;
+}
+
+/// Counts an operation, of which `bytes` were moved.
+template <class Parts>
+DOORBELL_HD void Engine<Parts>::book(const Operation& op, const Result& result, u64 bytes) {
+  EngineCounters& c = parts_.counters;
+  if (result.code != ReturnCode::ok) {
+    c.refused_operations += 1;
+    return;
+  }
+  (op.atomic != nullptr    ? c.atomics
+   : op.inlined != nullptr ? c.idc_puts
+   : op.is_get()           ? c.gets
+                           : c.puts) += 1;
+  if (!op.fields->flags.restricted) c.unrestricted += 1;
+  c.bytes += bytes;
+  c.packets += packets_of(bytes);
 }
 
 // --- the two ends ----------------------------------------------------------------------------------------
@@ -178,6 +191,12 @@ DOORBELL_GPU_NOINLINE typename Engine<Parts>::Result Engine<Parts>::transfer(
     change_state(*pte, PtlteState::disabled, true);
   }
   if (pte->state != PtlteState::enabled) return {ReturnCode::pt_disabled, true};
+  if constexpr (Parts::kMatching) {
+    if (pte->matching) [[unlikely]]
+      return match(q, op, local, *pte, injected);
+    if (op.rendezvous != nullptr) [[unlikely]]
+      return {ReturnCode::op_violation, true};
+  }
   ListEntry* const entry = list_entry(*pte, op, code);
   if (entry == nullptr) return {code, true};
   const Result result = op.atomic != nullptr ? carry_out(q, op, *entry) : move(op, local, *entry, injected);
@@ -244,7 +263,6 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::delivered(TableEntry& pte, ListEntry& 
   if (once && !entry.has(append_flag::unlink_disable))
     report_unlink(pte, a.ptl_list, a.buffer_id, true, ReturnCode::ok);
   if (!entry.has(append_flag::success_disable) && !entry.has(append_flag::comm_disable)) {
-    constexpr u32 kLongestShortEvent = (1u << 20) - 1;  // limit of the length in a short target event
     TargetLongEvent e;
     e.type = op.target_event();
     e.header_data = op.header_data;
@@ -277,7 +295,7 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::delivered(TableEntry& pte, ListEntry& 
 // --- reports to the initiator ----------------------------------------------------------------------------
 
 template <class Parts>
-DOORBELL_HD void Engine<Parts>::acknowledge(u32 owner, const Operation& op, const Result& result,
+DOORBELL_HD void Engine<Parts>::acknowledge(u32 owner, const Operation& op, const Result& result, u64 bytes,
                                             const model::InjectedFault& injected) {
   const DmaFields& f = *op.fields;
   Acknowledgement a;
@@ -287,7 +305,7 @@ DOORBELL_HD void Engine<Parts>::acknowledge(u32 owner, const Operation& op, cons
   a.result = result;
   a.ct = f.ct;
   a.eq = f.eq;
-  a.bytes = op.bytes;
+  a.bytes = bytes;
   a.user_ptr = op.user_ptr;
   if (careful_) [[unlikely]]
     return acknowledge_carefully(a, injected);
@@ -333,6 +351,8 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::complete(const Acknowledgement& a) {
   e.type = a.is_get ? EventType::reply : EventType::ack;
   e.return_code = a.result.code;
   e.tgt_error = !ok && a.result.by_target;
+  e.ptl_list = static_cast<PortalsList>(a.result.list);
+  e.rendezvous = a.result.rendezvous;
   e.user_ptr = a.user_ptr;
   e.mlength = ok ? static_cast<u32>(a.bytes) : 0;
   if (a.eq != 0) write_event(a.owner, a.eq, e);

@@ -11,9 +11,16 @@ namespace doorbell::cxi {
 template <class Parts>
 DOORBELL_GPU_NOINLINE void Engine<Parts>::remove_entry(u32 index) {
   TableEntry& pte = parts_.objects.table[index];
+  empty(pte);
+  pte = {};
+}
+
+/// Frees all buffers of a portals entry.
+template <class Parts>
+DOORBELL_GPU_NOINLINE void Engine<Parts>::empty(TableEntry& pte) {
   for (Chain& list : pte.lists)
     while (!list.empty()) drop_first(list);
-  pte = {};
+  forget_all(pte);
 }
 
 /// Frees the first buffer of a list.
@@ -80,10 +87,10 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::append(const WorkQueue& q, const
   if (!decode(words, a)) return ReturnCode::cmd_invalid_arg;
   TableEntry* const pte = table_entry(q.owner, a.ptlte_index);
   const bool known_list = a.ptl_list == PortalsList::priority || a.ptl_list == PortalsList::overflow;
-  // Buffers from which the NIC hands out one piece after the other are not modelled.
-  const bool modelled = known_list && (a.flags & append_flag::manage_local) == 0;
-  if (pte == nullptr || !modelled || (a.ct != 0 && counting_event(q.owner, a.ct) == nullptr))
+  if (pte == nullptr || !known_list || (a.ct != 0 && counting_event(q.owner, a.ct) == nullptr))
     return ReturnCode::cmd_invalid_arg;
+  // Memory from which the NIC hands out one piece after the other: of matching portals entries only.
+  if (!pte->matching && (a.flags & append_flag::manage_local) != 0) return ReturnCode::cmd_invalid_arg;
 
   const bool space = list_entries_ < parts_.rule.max_list_entries;
   if (space) {
@@ -93,10 +100,17 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::append(const WorkQueue& q, const
     ListEntry& entry = parts_.list_entry(place);
     entry = {};
     entry.append = a;
+    ++list_entries_;
+    if constexpr (Parts::kMatching)
+      if (pte->matching && a.ptl_list == PortalsList::priority && take_unexpected(*pte, entry)) {
+        entry.next = free_entry_;
+        free_entry_ = place;
+        --list_entries_;
+        return ReturnCode::ok;
+      }
     Chain& list = pte->lists[static_cast<u32>(a.ptl_list)];
     (list.empty() ? list.first : parts_.list_entry(list.last).next) = place;
     list.last = place;
-    ++list_entries_;
   }
   if (space && (a.flags & append_flag::link_disable) != 0) return ReturnCode::ok;
   TargetLongEvent e;
@@ -118,10 +132,7 @@ DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::set_state(const WorkQueue& q, co
                      s.ptlte_state == PtlteState::enabled;
   // Ethernet, and matching by software, are not modelled.
   if (pte == nullptr || !known) return ReturnCode::cmd_invalid_arg;
-  if (s.ptlte_state == PtlteState::reset) {
-    for (Chain& list : pte->lists)
-      while (!list.empty()) drop_first(list);
-  }
+  if (s.ptlte_state == PtlteState::reset) empty(*pte);
   change_state(*pte, s.ptlte_state, false);
   return ReturnCode::ok;
 }

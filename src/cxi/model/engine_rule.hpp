@@ -11,6 +11,9 @@
 
 namespace doorbell::cxi {
 
+/// Left of the number of bytes that a buffer must have free, in APPEND commands.
+inline constexpr u32 kMinFreeShift = 10;
+
 struct EngineRule {
   u32 nid = 0;
   u32 pid_bits = 9;
@@ -23,6 +26,7 @@ struct EngineRule {
   u64 slow_writer_ns = 0;
   u64 stuck_read = 0;
   u64 pte_disable = 0;
+  bool rendezvous_get = true;  ///< the NIC itself gets the rest of a rendezvous put
   u64 seed = 1;
   bool limited = false;  ///< the link has a bandwidth or a latency
   bool faulty = false;   ///< faults are injected

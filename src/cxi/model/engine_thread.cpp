@@ -35,11 +35,14 @@ class ThreadParts {
   static constexpr u32 kInARow = 64;
   static constexpr bool kReadsAtOnce = true;
   static constexpr bool kAtomics = true;
+  static constexpr bool kMatching = true;
 
   ThreadParts(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent)
       : shared_(shared),
         own_(std::make_unique<Own>()),
         list_entries_(std::make_unique<ListEntry[]>(shared.config.max_list_entries)),
+        unexpected_(std::make_unique<UnexpectedMessage[]>(shared.config.max_list_entries)),
+        matching(own_->matching),
         objects(own_->objects),
         rule(shared.engine_rule()),
         faults(shared.faults),
@@ -47,6 +50,7 @@ class ThreadParts {
         mover(dma, atomics_, shared.config.copy_threads) {}
 
   [[nodiscard]] ListEntry& list_entry(u32 i) const { return list_entries_[i]; }
+  [[nodiscard]] UnexpectedMessage& unexpected(u32 i) const { return unexpected_[i]; }
   [[nodiscard]] Trigger& trigger(u32 i) const { return own_->triggers[i]; }
   [[nodiscard]] u64* staging() { return own_->staging; }
   [[nodiscard]] bool gone() const { return shared_.presence.gone(); }
@@ -61,14 +65,17 @@ class ThreadParts {
   struct Own {
     Objects<ThreadRoom> objects;
     Trigger triggers[kMaxTriggers];
+    MatchingState<ThreadRoom::kEntries> matching;
     u64 staging[(kInARow + 1) * kSlotBytes / 8];  // from the middle of a slot on
   };
   ModelShared& shared_;
   std::unique_ptr<Own> own_;
   std::unique_ptr<ListEntry[]> list_entries_;
+  std::unique_ptr<UnexpectedMessage[]> unexpected_;
   std::mutex atomics_;  // this device has none
 
  public:
+  MatchingState<ThreadRoom::kEntries>& matching;
   Objects<ThreadRoom>& objects;
   const EngineRule rule;
   model::FaultInjector& faults;

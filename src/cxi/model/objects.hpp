@@ -57,6 +57,7 @@ struct TableEntry {
   u32 owner = 0;
   u32 eq = 0;
   bool long_events = false;  ///< also where the short form would do
+  bool matching = false;     ///< a memory takes what has its match bits
   PtlteState state = PtlteState::reset;
   u64 operations = 0;
   bool fault_applied = false;  ///< the fault that disables portals entries
@@ -149,6 +150,9 @@ inline constexpr u32 kMaxProfiles = 16;  ///< of a client
 struct OperationResult {
   ReturnCode code = ReturnCode::ok;
   bool by_target = false;  ///< the code is from the end whose memory was to be reached
+  bool matched = false;    ///< a matching portals entry has carried it out, maybe in part
+  u8 list = 0;             ///< PortalsList; of the memory that matched
+  bool rendezvous = false;
 };
 
 /// The report about an operation to its initiator.

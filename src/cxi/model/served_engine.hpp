@@ -27,6 +27,7 @@ class ServedParts {
   static constexpr u32 kInARow = 8;  // then several lanes try again
   static constexpr bool kReadsAtOnce = false;
   static constexpr bool kAtomics = false;
+  static constexpr bool kMatching = false;
 
   DOORBELL_HD ServedParts(const ServerJob& job, ServedMemory<Clock>& memory, u32 helpers)
       : job_(job),

@@ -63,6 +63,11 @@ options::OptionTable model_keys() {
          .help = "when a counter's counts are written to memory: each count, or as by a card, when a command "
                  "asks for it or an operation has failed",
          .into = &ModelConfig::write_back});
+  t.add({.name = "rendezvous-get",
+         .default_text = "nic",
+         .choices = {"nic", "program"},
+         .help = "who gets the rest of a rendezvous put: the NIC, or the program when an event asks it to",
+         .into = &ModelConfig::rendezvous_get});
   t.add(model::delay_key("an acknowledgement"));
   t.add(model::whole_key("nack", "2", 2, 63, "the return code of the fault error; 2: UNDELIVERABLE",
                          {[](u64 code) { return static_cast<ReturnCode>(code); }, &ModelConfig::nack}));

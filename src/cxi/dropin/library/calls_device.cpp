@@ -7,6 +7,7 @@
 #include <new>
 
 #include "cxi/dropin/library/handles.hpp"
+#include "cxi/model/engine_rule.hpp"
 
 namespace doorbell::cxi::dropin {
 namespace {
@@ -20,7 +21,7 @@ libcxi::DeviceInfo info_of(const Connection& c) {
   d.pid_bits = c.pid_bits();
   d.pid_count = (1u << c.pid_bits()) - 1;
   d.pid_granule = (1u << (12 - c.pid_bits())) * 32;
-  d.min_free_shift = 10;
+  d.min_free_shift = kMinFreeShift;
   d.rdzv_get_idx = d.pid_granule - 1;
   std::memcpy(d.device_name, "cxi0", sizeof "cxi0");
   std::memcpy(d.driver_name, "doorbell", sizeof "doorbell");
