@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A process on libcxi.so.1, for the tests with two of them: `peer target` waits for puts and checks what has
-// come, `peer initiator PID` sends them and gets them back. Its buffers are pieces of its heap.
+// come, `peer initiator PID` sends them and gets them back. Its buffers are pieces of its heap. `peer
+// receiver` and `peer sender PID` do the same with rendezvous puts.
 #include <unistd.h>
 
 #include <cstdio>
@@ -10,7 +11,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cxi/dropin/program.hpp"
+#include "cxi/dropin/messages.hpp"
 
 namespace {
 
@@ -105,6 +106,79 @@ int initiator(u32 pid) {
   return testing::Test::HasFailure() ? 10 : 0;
 }
 
+constexpr u32 kEager = 2048, kLong = 40'000;
+
+u64 bits_of(u32 n) {
+  return kBits + (u64{n} << 16);
+}
+
+/// Messages that come before their memory are unexpected; which ones they are is up to the race.
+int receiver() {
+  End e;
+  Receiver r(e);
+  Append spare = r.memory(1000, 0, 1 << 15, 1 << 15, append_flag::op_put | append_flag::manage_local);
+  spare.ptl_list = PortalsList::overflow;
+  spare.ignore_bits = ~u64{0};
+  const Mapped spare_memory(e.lni, kPuts * kEager);
+  spare.lac = spare_memory.lac();
+  spare.start = spare_memory.iova();
+  spare.length = spare_memory.buffer.bytes;
+  r.link(spare);
+  const Mapped memory(e.lni, 49'152);
+  std::printf("pid %u\n", e.pid());
+  std::fflush(stdout);
+  u32 replies = 0, told = 0, next = 0;
+  u64 early = 0;  // where the eager part of this message is, if it came too early
+  while (replies < kPuts) {
+    if (next == replies) {
+      Append a = r.memory(next, bits_of(next), 0, kLong,
+                          append_flag::op_put | append_flag::use_once | append_flag::unlink_disable |
+                              append_flag::link_disable);
+      a.lac = memory.lac();
+      a.start = memory.iova();
+      std::memset(memory.buffer.data, 0, kLong);
+      r.commands.submit(a);
+      ++next, told = 0, early = 0;
+    }
+    EventQueue<OneLane>::Polled p;
+    r.events.queue->ack(lane);
+    if (!eventually([&] { return (p = r.events.queue->poll(lane)).bytes != 0; })) return 4;
+    TargetLongEvent t;
+    if (p.return_code != ReturnCode::ok) return 6;
+    if (decode_event(p.words, t)) {
+      if (p.type == EventType::put && t.ptl_list == PortalsList::overflow) continue;
+      if (t.rendezvous_id != 0x42 || t.buffer_id + 1 != next || t.rlength != kLong || t.mlength != kEager)
+        return 7;
+      if (p.type == EventType::put_overflow) early = t.start;
+      ++told;
+      continue;
+    }
+    if (p.type != EventType::reply || told != 2) return 8;
+    if (early != 0)
+      std::memcpy(memory.buffer.data, spare_memory.buffer.data + (early - spare_memory.iova()), kEager);
+    for (u32 k = 0; k < kLong; ++k)
+      if (memory.buffer.data[k] != pattern(replies, k)) return 5;
+    ++replies;
+  }
+  return testing::Test::HasFailure() ? 10 : 0;
+}
+
+int sender(u32 pid) {
+  End e;
+  Initiator i(e, 49'152);
+  Source source(e, i, 0x42);
+  for (u32 n = 0; n < kPuts; ++n) {
+    for (u32 k = 0; k < kLong; ++k) i.memory.buffer.data[k] = pattern(n, k);
+    FullDma c = message(i, pid, bits_of(n), kLong, 0, Opcode::rendezvous_put);
+    c.eager_length = kEager;
+    c.rendezvous_id = 0x42;
+    i.commands.submit(c);
+    if (i.events.expect<InitiatorEvent>(EventType::ack).mlength != kEager) return 6;
+    if (source.events.expect<TargetEvent>(EventType::get).length != kLong - kEager) return 7;
+  }
+  return testing::Test::HasFailure() ? 10 : 0;
+}
+
 /// Leaves everything as it is, in the middle of its work.
 int dies(u32 pid) {
   End e;
@@ -121,6 +195,8 @@ int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "target") == 0) return target();
   if (argc == 3 && std::strcmp(argv[1], "initiator") == 0)
     return initiator(static_cast<u32>(std::atoi(argv[2])));
+  if (argc == 2 && std::strcmp(argv[1], "receiver") == 0) return receiver();
+  if (argc == 3 && std::strcmp(argv[1], "sender") == 0) return sender(static_cast<u32>(std::atoi(argv[2])));
   if (argc == 3 && std::strcmp(argv[1], "dies") == 0) return dies(static_cast<u32>(std::atoi(argv[2])));
   return 2;
 }

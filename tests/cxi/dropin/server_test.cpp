@@ -266,6 +266,31 @@ TEST(CxiServer, RandomRequestsChangeNothingForOthers) {
   EXPECT_NE(other.lni(), 0u);
 }
 
+/// What a Cassini did for two programs, the first of which has the report.
+nlohmann::json counts_of_two(const char* first, const char* second) {
+  const std::string socket = path_of("run"), file = path_of("report");
+  Child target(
+      {DOORBELL_PROGRAM, "run", "cxi", "--socket", socket, "--report-file", file, "--", CXI_PEER, first});
+  const auto pid_of = [&] {
+    const std::string text = target.output();
+    const auto at = text.find("pid ");
+    return at == std::string::npos || text.find('\n', at) == std::string::npos
+               ? std::string()
+               : text.substr(at + 4, text.find('\n', at) - at - 4);
+  };
+  EXPECT_TRUE(eventually([&] { return !pid_of().empty() || target.ended(); })) << target.errors();
+  Child initiator({DOORBELL_PROGRAM, "run", "cxi", "--socket", socket, "--", CXI_PEER, second, pid_of()});
+  EXPECT_TRUE(initiator.wait(100));
+  EXPECT_EQ(initiator.exit_code(), 0) << initiator.output() << initiator.errors();
+  EXPECT_TRUE(target.wait(60));
+  EXPECT_EQ(target.exit_code(), 0) << target.output() << target.errors();
+  std::ifstream report(file);
+  auto counts = nlohmann::json::parse(report, nullptr, false);
+  EXPECT_FALSE(fs::exists(socket));
+  fs::remove(file);
+  return counts;
+}
+
 TEST(CxiRun, TheExitCodeAndTheReportOfAProgram) {
   Child fails({DOORBELL_PROGRAM, "run", "cxi", "--", "sh", "-c", "exit 7"});
   ASSERT_TRUE(fails.wait(60));
@@ -278,30 +303,19 @@ TEST(CxiRun, TheExitCodeAndTheReportOfAProgram) {
   EXPECT_EQ(unknown.exit_code(), 1);
   EXPECT_NE(unknown.errors().find("/nonexistent/program"), std::string::npos);
 
-  const std::string socket = path_of("run"), file = path_of("report");
-  Child target(
-      {DOORBELL_PROGRAM, "run", "cxi", "--socket", socket, "--report-file", file, "--", CXI_PEER, "target"});
-  const auto pid_of = [&] {
-    const std::string text = target.output();
-    const auto at = text.find("pid ");
-    return at == std::string::npos || text.find('\n', at) == std::string::npos
-               ? std::string()
-               : text.substr(at + 4, text.find('\n', at) - at - 4);
-  };
-  ASSERT_TRUE(eventually([&] { return !pid_of().empty() || target.ended(); })) << target.errors();
-  Child initiator(
-      {DOORBELL_PROGRAM, "run", "cxi", "--socket", socket, "--", CXI_PEER, "initiator", pid_of()});
-  ASSERT_TRUE(initiator.wait(100));
-  EXPECT_EQ(initiator.exit_code(), 0) << initiator.output() << initiator.errors();
-  ASSERT_TRUE(target.wait(60));
-  EXPECT_EQ(target.exit_code(), 0) << target.output() << target.errors();
-  std::ifstream report(file);
-  const auto counts = nlohmann::json::parse(report);
+  const auto counts = counts_of_two("target", "initiator");
   EXPECT_EQ(counts["puts"], 50u);
   EXPECT_EQ(counts["bytes"], 100u * 40'000 + 8 * (counts["gets"].get<u64>() - 50));
   EXPECT_EQ(counts["refused_operations"], 0u);
-  EXPECT_FALSE(fs::exists(socket));
-  fs::remove(file);
+}
+
+TEST(CxiRun, RendezvousBetweenTwoPrograms) {
+  const auto counts = counts_of_two("receiver", "sender");
+  EXPECT_EQ(counts["puts"], 50u);
+  EXPECT_EQ(counts["gets"], 50u);
+  EXPECT_EQ(counts["bytes"], 50u * 40'000);
+  EXPECT_EQ(counts["refused_operations"], 0u);
+  EXPECT_EQ(counts["dropped_events"], 0u);
 }
 
 }  // namespace doorbell::cxi::dropin
