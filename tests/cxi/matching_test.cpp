@@ -424,6 +424,10 @@ TEST(CxiMatchingLimits, AMisplacedPutStaysInWhatIsMapped) {
   rig.link(all);
   for (int n = 0; n < 200; ++n) rig.sent(rig.message(7, 64, 0, rig.far.iova(4096)), 64);
   EXPECT_EQ(rig.injected("misplace"), 200u);
+  // All of the mapping has no other place, however much was appended.
+  rig.sent(rig.message(7, 65536, 0, rig.far.iova()), 65536);
+  EXPECT_TRUE(rig.arrived(65536));
+  EXPECT_EQ(rig.injected("misplace"), 200u);
   EXPECT_EQ(rig.counter("dma_faults"), 0u);
 }
 

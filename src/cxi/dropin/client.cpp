@@ -347,6 +347,11 @@ void Client::entry_status(Asked& a) {
   const EntryReport r = nic_.engine->entry(find<Entry>(a[0]).number);
   a.reply.value[0] = static_cast<u64>(r.state);
   a.reply.value[1] = r.buffers;
+  u64 offsets[sizeof a.reply.data / sizeof(u64)] = {};
+  const u64 most = std::min<u64>(a[2], std::size(offsets));
+  a.reply.value[2] = nic_.engine->unexpected(
+      find<Entry>(a[0]).number, static_cast<u32>(std::min<u64>(a[1], kNobody)), std::span(offsets, most));
+  std::memcpy(a.reply.data, offsets, most * sizeof(u64));
 }
 
 void Client::destroy(Asked& a) {

@@ -40,7 +40,7 @@ enum class Call : u32 {
   move_writeback,       // handle, address; memory 0: its page
   alloc_portals_entry,  // lni, event queue, options -> number
   map_portals_entry,    // handle, domain, index, multicast
-  entry_status,         // handle -> state, buffers, drop count
+  entry_status,         // handle, first, most -> state, buffers, unexpected messages; their offsets
   destroy,              // handle, kind
   counters,             // -> data: JSON text, as far as it fits
 };

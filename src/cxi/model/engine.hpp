@@ -8,6 +8,7 @@
 #include <doorbell/cxi/event_queue.hpp>
 
 #include <cstring>
+#include <span>
 #include <type_traits>
 
 #include "cxi/atomics.hpp"
@@ -59,6 +60,9 @@ class Engine {
       for (u32 i = list.first; i != kNobody; i = parts_.list_entry(i).next) ++report.buffers;
     return report;
   }
+
+  /// Between two rounds, too: EngineBase::unexpected().
+  [[nodiscard]] u32 unexpected(u32 index, u32 first, std::span<u64> offsets) const;
 
   // The same in parts, for an engine of several lanes. Lane 0 calls all of it.
   DOORBELL_INLINE void begin_round() { now_ = 0; }

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <span>
+
 #include "cxi/model/config.hpp"
 #include "cxi/model/engine_report.hpp"
 #include "cxi/model/engine_rule.hpp"
@@ -29,10 +31,10 @@ struct ModelShared : model::Shared<ModelConfig> {
             .slow_writer_ns = config.slow_writer_ns,
             .stuck_read = config.stuck_read,
             .pte_disable = config.pte_disable,
-            .rendezvous_get = config.rendezvous_get == ModelConfig::RendezvousGet::nic,
             .seed = config.seed,
             .limited = link.limited(),
-            .faulty = faults.active()};
+            .faulty = faults.active(),
+            .rendezvous_get = config.rendezvous_get == ModelConfig::RendezvousGet::nic};
   }
 };
 
@@ -59,6 +61,9 @@ class EngineBase {
   virtual void refresh() {}
   /// Waits for the end of a round. Engines in a kernel have none.
   [[nodiscard]] virtual EntryReport entry(u32) { return {}; }
+  /// The offsets of a portals entry's unexpected messages from number `first` on, as far as they find room;
+  /// and how many messages there are. Waits as entry() does.
+  [[nodiscard]] virtual u32 unexpected(u32, u32, std::span<u64>) { return 0; }
   /// Does one round, for an engine without a thread of its own; true if there was work.
   virtual bool poll() { return false; }
 

@@ -232,6 +232,18 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::forget_all(const TableEntry& pte) {
   }
 }
 
+template <class Parts>
+u32 Engine<Parts>::unexpected(u32 index, u32 first, std::span<u64> offsets) const {
+  u32 n = 0;
+  for (u32 i = parts_.matching.unexpected[index].first; i != kNobody; i = parts_.unexpected(i).next, ++n) {
+    if (n < first || n - first >= offsets.size()) continue;
+    // The NIC keeps one field: where the data are, or what the rest of a rendezvous put begins at.
+    const Message& m = parts_.unexpected(i).message;
+    offsets[n - first] = m.rendezvous ? m.source_offset - m.mlength : m.start;
+  }
+  return n;
+}
+
 /// Whether the memory that a command describes is for this message.
 template <class Parts>
 DOORBELL_HD bool Engine<Parts>::wants(const Append& a, const Message& m) const {

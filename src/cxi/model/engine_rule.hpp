@@ -26,10 +26,10 @@ struct EngineRule {
   u64 slow_writer_ns = 0;
   u64 stuck_read = 0;
   u64 pte_disable = 0;
-  bool rendezvous_get = true;  ///< the NIC itself gets the rest of a rendezvous put
   u64 seed = 1;
-  bool limited = false;  ///< the link has a bandwidth or a latency
-  bool faulty = false;   ///< faults are injected
+  bool limited = false;        ///< the link has a bandwidth or a latency
+  bool faulty = false;         ///< faults are injected
+  bool rendezvous_get = true;  ///< the NIC itself gets the rest of a rendezvous put
   /// Acknowledgements may take time, be lost, or be repeated.
   [[nodiscard]] DOORBELL_INLINE bool reports_late() const { return limited || jitter_ns > 0 || faulty; }
   /// Faults or other special behaviour was asked for.

@@ -98,6 +98,11 @@ class EngineThread final : public EngineBase {
     set_up_.run([&] { report = engine_.entry(index); });
     return report;
   }
+  u32 unexpected(u32 index, u32 first, std::span<u64> offsets) override {
+    u32 all = 0;
+    set_up_.run([&] { all = engine_.unexpected(index, first, offsets); });
+    return all;
+  }
   bool poll() override {
     set_up_.serve();
     const bool work = engine_.poll();

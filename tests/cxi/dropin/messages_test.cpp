@@ -69,6 +69,47 @@ TEST(DropinMessages, RendezvousBetweenTwoEnds) {
   }
 }
 
+TEST(DropinMessages, TheStatusNamesUnexpectedMessages) {
+  constexpr std::size_t kCount = 24;  // where the status has the number of offsets, behind their place
+  End e;
+  Initiator i(e, 8192);
+  Receiver r(e);
+  Append spare = r.memory(2, 0, 0, 8192, op_put | manage_local);
+  spare.ptl_list = PortalsList::overflow;
+  spare.ignore_bits = ~u64{0};
+  r.link(spare);
+  std::vector<u64> offsets(100, 1);
+  alignas(8) u8 status[32] = {};
+  const auto ask = [&](std::vector<u64>* to, u32 room) {
+    set_field(status, 16, to != nullptr ? to->data() : nullptr);
+    set_field(status, kCount, static_cast<std::uint16_t>(room));
+    EXPECT_EQ(cxil_pte_status(r.pte, status), 0);
+    return field<std::uint16_t>(status, kCount);
+  };
+  EXPECT_EQ(ask(&offsets, 100), 0);
+  for (u32 n = 0; n < 70; ++n) {
+    FullDma c = message(i, e.pid(), n, 16);
+    if (n == 40) {
+      c.opcode = Opcode::rendezvous_put;
+      c.eager_length = 16;
+      c.request_len = 1000;
+      c.remote_offset = 0x777;
+      c.flags.use_offset_for_get = true;
+    }
+    i.commands.submit(c);
+    (void)i.events.expect<InitiatorEvent>(EventType::ack);
+    (void)r.events.expect<TargetLongEvent>(EventType::put);
+  }
+  EXPECT_EQ(ask(nullptr, 100), 0);
+  EXPECT_EQ(ask(&offsets, 0), 70);
+  EXPECT_EQ(offsets[0], 1u);
+  EXPECT_EQ(ask(&offsets, 33), 70);
+  EXPECT_EQ(offsets[33], 1u);
+  EXPECT_EQ(ask(&offsets, 100), 70);
+  for (u32 n = 0; n < 70; ++n) EXPECT_EQ(offsets[n], n == 40 ? 0x777 : r.Target::memory.iova(16 * n)) << n;
+  EXPECT_EQ(offsets[70], 1u);
+}
+
 TEST(DropinMessages, OthersListsAreNotReached) {
   End a, b;
   Initiator i(a, 8192);

@@ -320,14 +320,24 @@ DOORBELL_LIBCXI int cxil_unmap_pte(void* map) {
 DOORBELL_LIBCXI int cxil_pte_status(void* pte, libcxi::PteStatus* status) {
   if (pte == nullptr || status == nullptr) return -EINVAL;
   const Handle& p = EntryGiven::of(pte)->object;
-  const Reply r = Ask(*p.connection, Call::entry_status, {p.handle}).send();
-  if (r.result != 0) return r.result;
+  // As many offsets as a reply holds at a time. Messages may come and go between two of them.
+  constexpr u64 kAtOnce = sizeof(Reply::data) / sizeof(u64);
+  const u32 room = status->offsets != nullptr ? status->offset_count : 0;
+  Reply r;
+  for (u64 first = 0; first == 0 || first < std::min<u64>(room, r.value[2]); first += kAtOnce) {
+    const u64 most = std::min<u64>(room - std::min<u64>(first, room), kAtOnce);
+    r = Ask(*p.connection, Call::entry_status, {p.handle, first, most}).send();
+    if (r.result != 0) return r.result;
+    const u64 given = std::min<u64>(most, r.value[2] - std::min<u64>(first, r.value[2]));
+    if (given > 0) std::memcpy(status->offsets + first, r.data, given * sizeof(u64));
+  }
   status->drop_count = 0;
   status->state = static_cast<u8>(r.value[0]);
   status->reserved = 0;
   status->allocated = static_cast<u16>(std::min<u64>(r.value[1], 0xffff));
   status->most = 16384;
-  status->offset_count = 0;  // no header without a buffer is kept
+  if (status->offsets != nullptr) status->offset_count = static_cast<u16>(std::min<u64>(r.value[2], 0xffff));
+  else status->offset_count = 0;
   return 0;
 }
 
