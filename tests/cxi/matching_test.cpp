@@ -159,6 +159,7 @@ TEST(CxiMatching, UnexpectedMessagesWaitForTheirMemory) {
   EXPECT_EQ(e.start, rig.far.iova(65536 + 100));
   EXPECT_EQ(e.mlength, 100u);
   EXPECT_EQ(e.rlength, 100u);
+  EXPECT_EQ(e.remote_offset, 0u) << "only the message's first event has it";
   EXPECT_EQ(e.ptl_list, PortalsList::priority);
   EXPECT_TRUE(e.auto_unlinked);
   rig.rx_events.expect_none();
@@ -252,9 +253,13 @@ TEST(CxiMatching, SearchFindsAndSearchAndDeleteTakes) {
   none();
   rig.target.submit(rig.look_for(0x12, 0, QueueOpcode::search_and_delete, use_once));  // in the middle
   found(EventType::put_overflow, 0x12);
+  rig.target.submit(rig.look_for(0x21, 0, QueueOpcode::search_and_delete, use_once));  // the last
+  found(EventType::put_overflow, 0x21);
+  rig.sent(rig.message(0x31, 10), 10, ReturnCode::ok, PortalsList::overflow);
+  (void)rig.seen<TargetLongEvent>(EventType::put, 50);
   rig.target.submit(rig.look_for(0, kAnyBits, QueueOpcode::search_and_delete));
   found(EventType::put_overflow, 0x11);
-  found(EventType::put_overflow, 0x21);
+  found(EventType::put_overflow, 0x31);
   none();
   rig.link(rig.memory(1, 0x11, 0, 4096));  // nothing is left for it
   rig.rx_events.expect_none();

@@ -149,13 +149,15 @@ TEST(CxiRendezvous, SeveralUnexpectedOnesShareMemory) {
     EXPECT_TRUE(rig.arrived(900, n * 2000 + 100, n * 1000 + 100)) << n;
   }
   (void)rig.seen<TargetLongEvent>(EventType::link, 1);
-  FullDma c = rig.put(1000, 100, 50'000, 50'000);
-  c.flags.use_offset_for_get = true;
-  rig.sent(c, 100);
-  rig.put_event(1, 100, 1000);
-  EXPECT_EQ(rig.rendezvous_event(1, true).start, rig.far.iova(3100));
-  rig.reply(1, 900);
-  EXPECT_TRUE(rig.arrived(1000, 50'000, 3000));
+  for (u32 n = 0; n < 2; ++n) {
+    FullDma c = rig.put(1000, 100, 50'000 + n, 50'000 + n);
+    c.flags.use_offset_for_get = true;
+    rig.sent(c, 100);
+    rig.put_event(1, 100, 1000);
+    EXPECT_EQ(rig.rendezvous_event(1, true).start, rig.far.iova(3100 + n * 1000));
+    rig.reply(1, 900);
+    EXPECT_TRUE(rig.arrived(1000, 50'000 + n, 3000 + n * 1000));
+  }
 }
 
 TEST(CxiRendezvous, MemoryThatIsTooShortCutsTheGetOff) {
@@ -235,7 +237,7 @@ TEST(CxiRendezvous, AGetThatFindsNothingIsToldByItsReply) {
 }
 
 /// A process that receives where it exposes: the gets find messages in the list that they come from.
-TEST(CxiRendezvous, AProcessThatPullsFromItself) {
+void pulls_from_itself(int messages) {
   RendezvousRig rig;
   const auto at_sources = [&](Append a) {
     a.ptlte_index = rig.sources->index();
@@ -244,7 +246,7 @@ TEST(CxiRendezvous, AProcessThatPullsFromItself) {
   Append o = at_sources(rig.overflow(50, 65536, 65536, 0, op_get));
   rig.target.submit(o);
   (void)rig.source_events.expect<TargetLongEvent>(EventType::link);
-  for (int n = 0; n < 5; ++n) {
+  for (int n = 0; n < messages; ++n) {
     FullDma c = rig.put(500, 100);
     c.to(rig.dfa(MatchingRig::kSources));
     rig.sent(c, 100, ReturnCode::ok, PortalsList::overflow);
@@ -263,9 +265,14 @@ TEST(CxiRendezvous, AProcessThatPullsFromItself) {
     replies += p->type == EventType::reply ? 1 : 0;
     linked += p->type == EventType::link ? 1 : 0;
   }
-  EXPECT_EQ(puts, 5);
-  EXPECT_EQ(replies, 5);
-  EXPECT_EQ(gets, 5);
+  EXPECT_EQ(puts, messages);
+  EXPECT_EQ(replies, messages);
+  EXPECT_EQ(gets, messages);
+}
+
+TEST(CxiRendezvous, AProcessThatPullsFromItself) {
+  pulls_from_itself(1);
+  pulls_from_itself(5);
 }
 
 }  // namespace
