@@ -113,7 +113,7 @@ DOORBELL_HD Message Engine<Parts>::message_of(const Operation& op) {
   if (op.rendezvous != nullptr) {
     m.rendezvous = true;
     m.rendezvous_id = static_cast<u8>(op.rendezvous->id);
-    // What the eager part has brought is not asked for again.
+    // The eager part has been brought, and is not asked for again.
     m.source_offset = op.rendezvous->offset + op.bytes;
     if (op.fields->flags.use_offset_for_get) m.remote_offset = m.source_offset;
   }

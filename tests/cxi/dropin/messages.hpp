@@ -35,7 +35,7 @@ struct Receiver : Target {
   [[nodiscard]] const u8* data(u64 at = 0) const { return Target::memory.buffer.data + at; }
 };
 
-/// What the sender has for gets of the rest of its rendezvous puts.
+/// Memory of the sender, for gets of the rest of its rendezvous puts.
 struct Source {
   Source(End& e, Initiator& i, u32 rendezvous_id)
       : events(e.lni, 4 * kPageBytes), commands(e.lni, events.eq, {.count = 64}) {

@@ -266,7 +266,7 @@ TEST(CxiServer, RandomRequestsChangeNothingForOthers) {
   EXPECT_NE(other.lni(), 0u);
 }
 
-/// What a Cassini did for two programs, the first of which has the report.
+/// The counts of a Cassini that two programs shared; the first of them has the report.
 nlohmann::json counts_of_two(const char* first, const char* second) {
   const std::string socket = path_of("run"), file = path_of("report");
   Child target(
