@@ -116,12 +116,10 @@ Region IommuSpace::allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gp
     const u64 page = static_cast<u64>(sysconf(_SC_PAGESIZE));
     if (bytes == 0 || bytes > ~u64{0} / 2)
       throw Error(fmt::format("a region of {} bytes", bytes), "the size is outside 1 .. 2^63");
-    const HostMemory memory{.base = map_ordinary(round_up(bytes, page)),
-                            .bytes = round_up(bytes, page),
-                            .free = [](u8* at, u64 n) { munmap(at, n); }};
-    if (memory.base == nullptr)
-      throw Error(fmt::format("{} bytes of host memory", memory.bytes), reason(errno));
-    return Region(place, memory, std::move(gpu));
+    const u64 whole = round_up(bytes, page);
+    u8* const base = map_ordinary(whole);
+    if (base == nullptr) throw Error(fmt::format("{} bytes of host memory", whole), reason(errno));
+    return Region(place, HostMemory{base, whole, [](u8* at, u64 n) { munmap(at, n); }}, std::move(gpu));
   }
   return Region(place, bytes, std::move(gpu));
 }

@@ -15,8 +15,8 @@ import unittest
 
 NOTEBOOK = pathlib.Path(__file__).parents[2] / "python" / "nvme.ipynb"
 PROGRAM = os.environ["DOORBELL"]
-# Reads one at a time, or by one thread more, are below it in every turn. How near the two are is for docs/python.md to say: where
-# the processor's cache holds the command's buffers and memory is slow, the array is behind by up to a third.
+# It finds an array that is several times slower, and no small loss. How near the two are is for docs/python.md to say: where the
+# processor's cache holds the command's buffers and memory is slow, the array is behind.
 MARK = 0.4
 
 # The last cell of the notebook in this test: the program itself beside the array, in turns.

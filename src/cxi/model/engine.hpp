@@ -231,6 +231,8 @@ class Engine {
     return fields;
   }
   DOORBELL_GPU_NOINLINE void delivered(TableEntry& pte, ListEntry& entry, const Operation& op);
+  DOORBELL_HD void count_for(const TableEntry& pte, const Append& a, u64 bytes);
+  DOORBELL_HD void tell(const TableEntry& pte, const TargetLongEvent& e, bool brief);
   DOORBELL_HD void book(const Operation& op, const Result& result, u64 bytes);
   DOORBELL_HD void acknowledge(u32 owner, const Operation& op, const Result& result, u64 bytes,
                                const model::InjectedFault& injected);
@@ -261,7 +263,6 @@ class Engine {
   [[nodiscard]] DOORBELL_HD const MappedMemory* memory_of(ListEntry& entry, u32 owner, Iova at, u64 bytes,
                                                           const Operation& op, ReturnCode& code);
   [[nodiscard]] DOORBELL_HD static bool use(ListEntry& entry, u64 bytes);
-  DOORBELL_HD void count_for(const TableEntry& pte, const Append& a, u64 bytes);
   [[nodiscard]] DOORBELL_HD static TargetLongEvent event_of(const TableEntry& pte, const Append& a,
                                                             PortalsList list, const Message& m);
   DOORBELL_GPU_NOINLINE void announce(const TableEntry& pte, const Append& a, PortalsList list,

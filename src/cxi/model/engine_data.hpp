@@ -256,8 +256,7 @@ DOORBELL_HD bool Engine<Parts>::taken(const Operation& op) {
 template <class Parts>
 DOORBELL_GPU_NOINLINE void Engine<Parts>::delivered(TableEntry& pte, ListEntry& entry, const Operation& op) {
   const Append& a = entry.append;
-  if (entry.has(append_flag::ct_comm) && a.ct != 0 && counting_event(pte.owner, a.ct) != nullptr)
-    count(a.ct, entry.has(append_flag::ct_bytes) ? op.bytes : 1, 0);
+  if (entry.has(append_flag::ct_comm)) count_for(pte, a, op.bytes);
   const bool once = entry.has(append_flag::use_once);
   // The buffer is gone before its last operation is announced, which may be the sign to append it again.
   if (once && !entry.has(append_flag::unlink_disable))
@@ -280,16 +279,26 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::delivered(TableEntry& pte, ListEntry& 
       e.atomic_type = static_cast<u32>(op.atomic->atomic.type);
       e.cswap_op = static_cast<u32>(op.atomic->atomic.swap_if);
     }
-    if (op.bytes > kLongestShortEvent || pte.long_events) {
-      write_event(pte.owner, pte.eq, e);
-    } else {
-      TargetEvent brief;
-      static_cast<TargetHead&>(brief) = e;
-      brief.length = e.mlength;
-      write_event(pte.owner, pte.eq, brief);
-    }
+    tell(pte, e, op.bytes <= kLongestShortEvent && !pte.long_events);
   }
   if (once) drop_first(pte.lists[static_cast<u32>(a.ptl_list)]);
+}
+
+/// Counts an operation in the counter of the memory that took it.
+template <class Parts>
+DOORBELL_HD void Engine<Parts>::count_for(const TableEntry& pte, const Append& a, u64 bytes) {
+  if (a.ct != 0 && counting_event(pte.owner, a.ct) != nullptr)
+    count(a.ct, (a.flags & append_flag::ct_bytes) != 0 ? bytes : 1, 0);
+}
+
+/// Writes a target's event, `brief` if the short form says all of it.
+template <class Parts>
+DOORBELL_HD void Engine<Parts>::tell(const TableEntry& pte, const TargetLongEvent& e, bool brief) {
+  if (!brief) return write_event(pte.owner, pte.eq, e);
+  TargetEvent short_form;
+  static_cast<TargetHead&>(short_form) = e;
+  short_form.length = e.mlength;
+  write_event(pte.owner, pte.eq, short_form);
 }
 
 // --- reports to the initiator ----------------------------------------------------------------------------

@@ -144,12 +144,6 @@ DOORBELL_HD bool Engine<Parts>::use(ListEntry& entry, u64 bytes) {
 }
 
 template <class Parts>
-DOORBELL_HD void Engine<Parts>::count_for(const TableEntry& pte, const Append& a, u64 bytes) {
-  if (a.ct != 0 && counting_event(pte.owner, a.ct) != nullptr)
-    count(a.ct, (a.flags & append_flag::ct_bytes) != 0 ? bytes : 1, 0);
-}
-
-template <class Parts>
 DOORBELL_HD TargetLongEvent Engine<Parts>::event_of(const TableEntry& pte, const Append& a, PortalsList list,
                                                     const Message& m) {
   TargetLongEvent e;
@@ -188,11 +182,7 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::announce(const TableEntry& pte, const 
   const bool all_said = list == PortalsList::priority && !late && !m.rendezvous && !pte.long_events &&
                         (a.flags & append_flag::manage_local) == 0 && m.mlength == m.rlength &&
                         m.mlength <= kLongestShortEvent;
-  if (!all_said) return write_event(pte.owner, pte.eq, e);
-  TargetEvent brief;
-  static_cast<TargetHead&>(brief) = e;
-  brief.length = m.mlength;
-  write_event(pte.owner, pte.eq, brief);
+  tell(pte, e, all_said);
 }
 
 // --- unexpected messages ---------------------------------------------------------------------------------

@@ -30,11 +30,17 @@ std::string absolute(const std::string& file) {
   return fs::absolute(file).lexically_normal().string();
 }
 
-void check_run_rdma(const Options& o) {
-  in_addr ignored{};
+/// The first device's address in the host's order; 0: auto.
+u32 address_of(const Options& o) {
+  in_addr first{};
   const std::string& address = o.text("address");
-  if (address != "auto" && ::inet_pton(AF_INET, address.c_str(), &ignored) != 1)
+  if (address != "auto" && ::inet_pton(AF_INET, address.c_str(), &first) != 1)
     throw Error("--address", fmt::format("'{}' is no IPv4 address", address), "as 127.77.0.1, or auto");
+  return ntohl(first.s_addr);
+}
+
+void check_run_rdma(const Options& o) {
+  (void)address_of(o);
   if (o.flag("sysfs") && o.flag("print-environment"))
     throw Error("--sysfs", "it is a mount namespace of the program's, which no variable makes");
   if (o.flag("report") && o.has("report-file")) throw Error("--report", "the report goes to --report-file");
@@ -77,9 +83,7 @@ int run_on_nics(const Options& o, Context& context) {
   }
   const std::vector<std::string>& words = program_words(context);
   if (o.flag("sysfs")) {
-    in_addr first{};
-    if (o.text("address") != "auto") (void)::inet_pton(AF_INET, o.text("address").c_str(), &first);
-    const FolderView view = sysfs_view(static_cast<u32>(o.integer("devices")), ntohl(first.s_addr));
+    const FolderView view = sysfs_view(static_cast<u32>(o.integer("devices")), address_of(o));
     enter_private_view({&view, 1});
   }
   for (const Assignment& one : variables) ::setenv(one.option.c_str(), one.value.c_str(), 1);

@@ -6,6 +6,7 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include "rdma/roce/names.hpp"
 #include "system/interface_of.hpp"
 
 namespace doorbell::cli {
@@ -15,14 +16,10 @@ namespace {
 /// lo's, as all of 127.0.0.0/8.
 constexpr u32 kLoopback = 0x7f000001;
 
-std::string dotted(u32 address) {
-  return fmt::format("{}.{}.{}.{}", address >> 24, address >> 16 & 0xff, address >> 8 & 0xff, address & 0xff);
-}
-
 void add_device(FolderView& view, u32 index, u32 address) {
   const std::string interface = interface_of(address != 0 ? address : kLoopback);
   if (interface.empty())
-    throw Error("--address", fmt::format("no interface of this machine has {}", dotted(address)));
+    throw Error("--address", fmt::format("no interface of this machine has {}", roce::dotted(address)));
   const std::string name = fmt::format("doorbell{}", index);
   const std::string folder = "infiniband/" + name + "/", port = folder + "ports/1/";
   // The values are those that the library's queries answer. GUIDs are each process's own.

@@ -6,12 +6,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <mutex>
 #include <unordered_set>
 #include <vector>
 
 #include "rdma/dropin/devices.hpp"
+#include "rdma/roce/names.hpp"
 
 namespace doorbell::dropin {
 
@@ -50,13 +50,6 @@ constexpr const char* kOpcodes[roce::kWrOpcodes] = {
 constexpr const char* kNaks[] = {"sequence", "invalid_request", "remote_access", "remote_operation",
                                  "invalid_rd"};
 
-std::string dotted(u32 address) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%u.%u.%u.%u", address >> 24, address >> 16 & 255, address >> 8 & 255,
-                address & 255);
-  return text;
-}
-
 Line line_of(const Qp& queue_pair, const Adapter& adapter) {
   static constexpr const char* kServices[] = {"RC", "UC", "", "UD", "", "XRC"};
   const roce::QueuePairAttributes attributes = queue_pair.queue->attributes();
@@ -79,7 +72,7 @@ std::string text_of(const Line& line) {
   std::string text =
       "doorbell verbs: " + line.device + " " + line.service + " queue pair " + std::to_string(line.number);
   if (line.peer.address != 0)
-    text += " to " + std::to_string(line.peer_queue_pair) + " of " + dotted(line.peer.address);
+    text += " to " + std::to_string(line.peer_queue_pair) + " of " + roce::dotted(line.peer.address);
   text += ": " + std::to_string(c.packets_sent) + " packets sent, " + std::to_string(c.packets_received) +
           " received; " + std::to_string(c.retransmitted_packets) + " sent again, " +
           std::to_string(c.timeouts) + " time-outs, " + std::to_string(c.probes) + " probes; NAKs " +
@@ -140,7 +133,7 @@ std::string json_of(const Line& line) {
   Object object;
   object.quoted("device", line.device).add("queue_pair", line.number).quoted("service", line.service);
   if (line.peer.address != 0)
-    object.quoted("peer", dotted(line.peer.address)).add("peer_queue_pair", line.peer_queue_pair);
+    object.quoted("peer", roce::dotted(line.peer.address)).add("peer_queue_pair", line.peer_queue_pair);
   object.add("packets_sent", c.packets_sent)
       .add("packets_received", c.packets_received)
       .add("retransmitted_packets", c.retransmitted_packets)

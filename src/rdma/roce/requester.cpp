@@ -73,7 +73,8 @@ void Requester::reset() {
   current_ = queue_.oldest();
   packet_ = reads_ = since_asked_ = window_credit_ = retries_ = rnr_retries_ = 0;
   window_ = 32;
-  deadline_ = probe_at_ = round_trip_ns_ = 0;
+  set_deadline(0);
+  round_trip_ns_ = 0;
   waits_for_receiver_ = holds_ = timed_ = recovering_ = unfinished_ = blocked_ = false;
 }
 
@@ -137,8 +138,7 @@ bool Requester::held_by_fault(SendSlot& slot) {
   if (current_ != queue_.oldest()) return true;
   injected(slot);
   holds_ = true;
-  deadline_ = c_.clock.ran_ns + c_.faults->early_ns();
-  probe_at_ = 0;
+  set_deadline(c_.clock.ran_ns + c_.faults->early_ns());
   slot.reported = true;
   Completion completion = completion_of(slot, Status::success);
   queue_.lend();
@@ -355,7 +355,7 @@ u64 Requester::patience() const {
 void Requester::restart_timer() {
   if (waits_for_receiver_ || holds_) return;
   const u64 patience_ns = patience();
-  deadline_ = patience_ns == 0 || oldest_psn_ == end_psn_ ? 0 : c_.clock.ran_ns + patience_ns;
+  set_deadline(patience_ns == 0 || oldest_psn_ == end_psn_ ? 0 : c_.clock.ran_ns + patience_ns);
   probes_ = 0;
   set_probe();
 }
@@ -410,7 +410,7 @@ void Requester::fail_oldest(Status status) {
   SendSlot& slot = queue_.at(queue_.oldest());
   if (current_ == queue_.oldest()) ++current_;
   finish(slot, status);
-  deadline_ = probe_at_ = 0;
+  set_deadline(0);
   c_.fail(reliable(c_.service) ? Connection::Trouble::queue_pair : Connection::Trouble::send_queue);
 }
 
@@ -419,7 +419,7 @@ void Requester::flush() {
   current_ = queue_.oldest();
   packet_ = reads_ = 0;
   oldest_psn_ = next_psn_ = end_psn_;
-  deadline_ = probe_at_ = 0;
+  set_deadline(0);
   waits_for_receiver_ = holds_ = timed_ = recovering_ = unfinished_ = blocked_ = false;
 }
 

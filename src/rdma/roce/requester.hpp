@@ -70,6 +70,11 @@ class Requester {
   bool acknowledge_before(u32 psn);
   void progress();
   void restart_timer();
+  /// Of Clock::ran_ns, 0: none; no probe comes before it.
+  void set_deadline(u64 at) {
+    deadline_ = at;
+    probe_at_ = 0;
+  }
   void set_probe();
   void probe();
   void measure_round_trip();

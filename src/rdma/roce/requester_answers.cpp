@@ -83,8 +83,7 @@ void Requester::negative(const Headers& headers) {
     ++rnr_retries_;
     go_back(headers.psn);
     waits_for_receiver_ = true;
-    deadline_ = c_.clock.ran_ns + rnr_timer_ns(ack.value);
-    probe_at_ = 0;
+    set_deadline(c_.clock.ran_ns + rnr_timer_ns(ack.value));
     return;
   }
   if (ack.value > static_cast<u8>(NakCode::invalid_rd)) return;
@@ -208,7 +207,7 @@ void Requester::expire() {
     probe();
     return;
   }
-  deadline_ = probe_at_ = 0;
+  set_deadline(0);
   if (holds_) {
     holds_ = false;
     return;

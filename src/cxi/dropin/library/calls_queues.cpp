@@ -336,8 +336,8 @@ DOORBELL_LIBCXI int cxil_pte_status(void* pte, libcxi::PteStatus* status) {
   status->reserved = 0;
   status->allocated = static_cast<u16>(std::min<u64>(r.value[1], 0xffff));
   status->most = 16384;
-  if (status->offsets != nullptr) status->offset_count = static_cast<u16>(std::min<u64>(r.value[2], 0xffff));
-  else status->offset_count = 0;
+  status->offset_count =
+      status->offsets != nullptr ? static_cast<u16>(std::min<u64>(r.value[2], 0xffff)) : u16{0};
   return 0;
 }
 
