@@ -59,8 +59,8 @@ build() {
   cmake --build --preset "$preset" --parallel "$jobs" "${targets[@]}" || { step "build $preset" failed; return 1; }
 }
 
-# run PRESET OPTIONS...: ctest in that preset's folder. What needs two processors says so, and what must run alone. One test
-# more than there are processors: many wait for a deadline or for each other.
+# run PRESET OPTIONS...: ctest in that preset's folder. What needs two processors says so, and what must run alone. Three tests
+# a processor: many wait for a deadline or for each other.
 run() {
   local preset=$1 folder
   shift
@@ -68,7 +68,7 @@ run() {
   say "test $preset"
   # Results that an earlier run left here are none of this one's.
   rm -rf "$folder/test-results"
-  ctest --test-dir "$folder" --parallel $((jobs + 1)) --output-on-failure --no-tests=error --test-output-size-passed 4000000 \
+  ctest --test-dir "$folder" --parallel $((jobs * 3)) --output-on-failure --no-tests=error --test-output-size-passed 4000000 \
         --output-junit "$results/$preset.xml" "$@" </dev/null
   [ ! -d "$folder/test-results" ] || cp -r "$folder/test-results" "$results/$preset"
   # A failed case is in the file; only a ctest that wrote none needs a line of its own.
