@@ -7,9 +7,9 @@
 // instantiates. No source of ours uses the literals; one that does is not linked.
 #pragma once
 
-#define _json(...) \
+#define _json(...)    \
   _json(__VA_ARGS__); \
-  template <class> \
+  template <class>    \
   inline ::nlohmann::json json_of_literal(__VA_ARGS__)
 #include <nlohmann/json.hpp>
 #undef _json

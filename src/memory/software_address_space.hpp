@@ -62,7 +62,8 @@ class SoftwareAddressSpace final : public AddressSpace {
       u64 bytes = 0;  ///< that lie there, from the first on
     };
     /// Where the memory of the mapping ends in which find() or part() found something last.
-    [[nodiscard]] const u8* mapping_end() const { return last_.base + (last_.end - last_.begin); }
+    [[nodiscard]] const u8* mapping_end() const { return last_.base + mapping_bytes(); }
+    [[nodiscard]] u64 mapping_bytes() const { return last_.end - last_.begin; }
     /// The place of [iova, iova + bytes), if all of it is in one mapping that allows `want`, and in this
     /// process or on the GPU.
     [[nodiscard]] Target find(Iova iova, u64 bytes, Access want) {

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "gpu/code_objects.hpp"
+#include "memory/stream_copy.hpp"
 
 namespace doorbell::model {
 
@@ -20,6 +21,11 @@ constexpr std::chrono::seconds kAgentDeadline{1};
 // From this size on, a call of the copy engine (about 8 us, then 50 GB/s) is faster than the agent's one
 // block, which reads over PCIe at 14 GB/s.
 constexpr u64 kCopyEngineBytes = u64{256} << 10;
+
+// A mapping of this size does not stay in a cache that others use too, and each store reads its line first.
+// Short pieces are not worth the wait for their stores.
+constexpr u64 kLargeMapping = u64{64} << 20;
+constexpr u64 kStreamFrom = 4096;
 
 bool follows(const gpu::Copy& last, const void* to, const void* from) {
   return static_cast<const u8*>(last.to) + last.bytes == to &&
@@ -118,7 +124,9 @@ bool DmaEngine::deliver_part(const SoftwareAddressSpace::View::Target& t, Iova t
   if (t.remote != nullptr)
     return t.remote->write(to, from, t.bytes, meanwhile_) || view_.fault().address != nullptr;
   if (!t.gpu) {
-    std::memcpy(t.address, from, t.bytes);
+    if (t.bytes >= kStreamFrom && view_.mapping_bytes() >= kLargeMapping)
+      stream_copy(t.address, static_cast<const u8*>(from), t.bytes);
+    else std::memcpy(t.address, from, t.bytes);
     return true;
   }
   if (gpu_ == nullptr) return false;

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <fstream>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "memory/software_address_space.hpp"
+#include "memory/stream_copy.hpp"
 
 namespace doorbell {
 namespace {
@@ -113,6 +115,22 @@ TEST(Region, PopulatedPagesAreItsOwn) {
 TEST(Region, LargeOnesBeginAtAHugePage) {
   EXPECT_EQ(reinterpret_cast<u64>(Region(Place::pageable, 5 << 20).host()) % (2 << 20), 0u);
   EXPECT_THROW(Region(Place::pageable, ~u64{0} - 8192), Error);
+}
+
+TEST(StreamCopy, CopiesAllBytesAndNoOthers) {
+  std::vector<u8> from(5000);
+  std::mt19937_64 random(1);
+  for (u8& b : from) b = static_cast<u8>(random());
+  for (const u64 bytes : {0u, 1u, 15u, 63u, 64u, 79u, 80u, 127u, 511u, 512u, 4096u, 4107u})
+    for (u64 to_at = 0; to_at < 64; ++to_at)
+      for (const u64 from_at : {0u, 1u, 4u, 33u}) {
+        std::vector<u8> expected(4300, 0xee);
+        std::copy_n(from.begin() + static_cast<i64>(from_at), bytes,
+                    expected.begin() + static_cast<i64>(to_at));
+        std::vector<u8> to(expected.size(), 0xee);
+        stream_copy(to.data() + to_at, from.data() + from_at, bytes);
+        ASSERT_EQ(to, expected) << bytes << " bytes from " << from_at << " to " << to_at;
+      }
 }
 
 TEST(AddressSpace, FindsWhatIsMappedAndNothingElse) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -51,6 +52,21 @@ TEST(BlockDevice, MoreThanTheMemoryInBetweenHolds) {
   std::vector<u8> back(data.size());
   disk->read(100, back.size() / 512, back.data());
   EXPECT_EQ(back, data);
+}
+
+/// From 64 MiB on the model's stores go past the cache; they are there when the completion is.
+TEST(BlockDevice, MemoryThatIsLargerThanTheCache) {
+  const auto disk = BlockDevice::open("model:capacity=68Mi", {.io_bytes = u64{128} << 10});
+  const std::vector<u8> data = numbered((u64{64} << 20) + 1024, 3);
+  BlockMemory memory = disk->allocate(data.size() + 512);
+  for (const u64 offset : {u64{0}, u64{4}, u64{508}}) {
+    std::memcpy(memory.host() + offset, data.data(), data.size());
+    disk->write(3, data.size() / 512, memory, offset);
+    std::memset(memory.host(), 0xee, memory.bytes());
+    disk->read(3, data.size() / 512, memory, offset);
+    EXPECT_EQ(std::memcmp(memory.host() + offset, data.data(), data.size()), 0) << offset;
+    EXPECT_EQ(std::count(memory.host(), memory.host() + offset, 0xee), static_cast<i64>(offset));
+  }
 }
 
 TEST(BlockDevice, RefusesWhatIsNotThere) {
