@@ -11,6 +11,9 @@
 
 namespace doorbell {
 
+/// The time, in ns, at which that is due which is not.
+inline constexpr u64 kNever = ~u64{0};
+
 [[nodiscard]] inline u64 ns_of(const timespec& t) {
   return static_cast<u64>(t.tv_sec) * 1'000'000'000u + static_cast<u64>(t.tv_nsec);
 }
@@ -37,9 +40,9 @@ namespace doorbell {
 
 /// `seconds` in ticks of `ns_per_tick`; what passes a clock's range is a time that never comes.
 [[nodiscard]] inline u64 ticks_of(double seconds, double ns_per_tick) {
-  constexpr double kNever = 4611686018427387904.0;  // 2^62: differences of clock readings stay below it
+  constexpr double kLongest = 4611686018427387904.0;  // 2^62: differences of clock readings stay below it
   const double ticks = seconds * 1e9 / ns_per_tick;
-  return ticks < kNever ? static_cast<u64>(ticks) : static_cast<u64>(kNever);
+  return ticks < kLongest ? static_cast<u64>(ticks) : static_cast<u64>(kLongest);
 }
 
 /// The clock of CPU-initiated loops: the time-stamp counter where the CPU says that it is invariant

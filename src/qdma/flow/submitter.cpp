@@ -19,7 +19,6 @@ namespace doorbell::qdma {
 
 namespace {
 
-constexpr u64 kNever = ~u64{0};
 /// A thread in the engine does not see deadlines of transfers that are submitted meanwhile, and a thread that
 /// waits looks often enough to notice that it did not run.
 constexpr u64 kLongestWaitNs = RunningTime::kMostNs / 2;

@@ -24,8 +24,6 @@ namespace doorbell::roce {
 
 namespace {
 
-constexpr u64 kNever = ~u64{0};
-
 /// Where programs that spin have all processors, a thread that spins too takes their time.
 u64 usual_spin_ns() {
   cpu_set_t own;

@@ -13,7 +13,6 @@ namespace doorbell::roce {
 
 namespace {
 
-constexpr u64 kNever = ~u64{0};
 /// Who sleeps is woken when a path that was full has room again; this is for a carrier that does not.
 constexpr u64 kLookAgainNs = 1'000'000;
 /// RunningTime counts time between two looks up to a limit; while timers run, looks are closer together.

@@ -12,6 +12,7 @@
 
 #include "rdma/roce/number_table.hpp"
 #include "rdma/roce/queue_pair.hpp"
+#include "system/clock.hpp"
 #include "system/running_time.hpp"
 
 namespace doorbell::roce {
@@ -82,7 +83,7 @@ class NicEngine final : public Nic {
   RunningTime running_;
 
   mutable EngineLock engine_;
-  std::atomic<u64> next_due_ns_{~u64{0}};
+  std::atomic<u64> next_due_ns_{kNever};
 
   ModelledQueuePair* management_ = nullptr;  ///< has no place in the table, which is for numbers in a row
   NumberTable<ModelledQueuePair> table_;
@@ -92,7 +93,7 @@ class NicEngine final : public Nic {
   NumberTable<SharedReceives> xrc_receives_;
 
   std::vector<ModelledQueuePair*> active_, turn_, timed_;
-  u64 timer_due_ = ~u64{0};  ///< of Clock::ran_ns; not later than the first deadline
+  u64 timer_due_ = kNever;  ///< of Clock::ran_ns; not later than the first deadline
   bool blocked_ = false;
   Counters counters_;  ///< what belongs to no queue pair, and of those that are gone
 

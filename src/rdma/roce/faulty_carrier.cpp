@@ -16,7 +16,6 @@ namespace doorbell::roce {
 
 namespace {
 
-constexpr u64 kNever = ~u64{0};
 /// When a full path is tried again.
 constexpr u64 kTryAgainNs = 100'000;
 

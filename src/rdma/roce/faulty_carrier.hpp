@@ -15,6 +15,7 @@
 #include "rdma/roce/counted.hpp"
 #include "rdma/roce/fault_log.hpp"
 #include "rdma/roce/wire_faults.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::roce {
 
@@ -85,7 +86,7 @@ class FaultyCarrier final : public Carrier {
   FaultLog log_;
   std::array<Counted, kWireFaults> counts_;
   std::unordered_map<u64, std::unique_ptr<FaultyPath>> paths_;
-  u64 next_due_ns_ = ~u64{0};
+  u64 next_due_ns_ = kNever;
 };
 
 }  // namespace doorbell::roce

@@ -59,11 +59,6 @@ u32 size_of_record(const u8* record) {
   return n;
 }
 
-union Control {
-  cmsghdr aligned;
-  char bytes[CMSG_SPACE(sizeof(int))];
-};
-
 [[noreturn]] void refuse(Endpoint self, int error) {
   const std::string what = "address " + name_of(self);
   if (error == EADDRINUSE)
@@ -95,6 +90,12 @@ UdpSocket::UdpSocket(Endpoint self, Options options, WireCounts& counts, Trace* 
     self_.port = ntohs(own.sin_port);
   buffers_ = std::make_unique_for_overwrite<u8[]>(kBuffers * kLongest);
 }
+
+/// Room for one control message of a datagram.
+union UdpSocket::Control {
+  cmsghdr aligned;
+  char bytes[CMSG_SPACE(sizeof(int))];
+};
 
 /// Messages of one sendmmsg, and the packets that they point to.
 struct UdpSocket::Group {

@@ -49,6 +49,7 @@ class UdpSocket {
   static constexpr std::size_t kBuffers = 8;      ///< datagrams of one recvmmsg
   static constexpr std::size_t kLongest = 65536;  ///< bytes of a datagram, with what the kernel has joined
 
+  union Control;
   struct Group;
   [[nodiscard]] bool plausible(u32 source, u16 identification);
   void split(Endpoint source, const u8* data, std::size_t bytes, std::size_t segment,

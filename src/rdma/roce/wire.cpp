@@ -26,11 +26,11 @@ enum Part : u16 {
   kAtomicAck = 128,
   kImmediate = 256,
   kInvalidate = 512,
-  kUc = 1024,  // the service has it, too
-  kUd = 2048,
+  kForUc = 1024,  // the service has it, too
+  kForUd = 2048,
   kExists = 4096,
 };
-constexpr u16 kMiddle = kExists | kRequest | kPayload | kUc;
+constexpr u16 kMiddle = kExists | kRequest | kPayload | kForUc;
 constexpr u16 kFirst = kMiddle | kStarts;
 constexpr u16 kLast = kMiddle | kEnds;
 constexpr u16 kOnly = kFirst | kLast;
@@ -42,8 +42,8 @@ constexpr std::array<u16, kOperations> kTable = {
     kMiddle,                                         //
     kLast,                                           //
     kLast | kImmediate,                              //
-    kOnly | kUd,                                     //
-    kOnly | kImmediate | kUd,                        //
+    kOnly | kForUd,                                  //
+    kOnly | kImmediate | kForUd,                     //
     kFirst | kReth,                                  // write
     kMiddle,                                         //
     kLast,                                           //
@@ -60,14 +60,14 @@ constexpr std::array<u16, kOperations> kTable = {
     kExists | kRequest | kStarts | kEnds | kAtomic,  // compare and swap
     kExists | kRequest | kStarts | kEnds | kAtomic,  // fetch and add
     0,                                               // 21 is reserved
-    (kLast | kInvalidate) & ~kUc,                    // send with invalidate
-    (kOnly | kInvalidate) & ~kUc,                    //
+    (kLast | kInvalidate) & ~kForUc,                 // send with invalidate
+    (kOnly | kInvalidate) & ~kForUc,                 //
     0,
     0,
     0,
     0,
-    0,                       // 24 to 27 are reserved, 28 is FLUSH
-    (kOnly | kReth) & ~kUc,  // atomic write
+    0,                          // 24 to 27 are reserved, 28 is FLUSH
+    (kOnly | kReth) & ~kForUc,  // atomic write
 };
 
 template <std::size_t Bytes, std::unsigned_integral To>
@@ -86,9 +86,9 @@ Shape shape_of(Service service, Operation operation) {
       case Service::xrc:
         return kExists;
       case Service::uc:
-        return kUc;
+        return kForUc;
       case Service::ud:
-        return kUd;
+        return kForUd;
     }
     return 0;
   }();
