@@ -68,6 +68,7 @@ class Page(harness.WithFolder):
         self.assertIsNotNone(written, line)
         return ends_in(self.folder / written[1])
 
+    @long
     def test_every_line_ends_as_the_page_says(self):
         found = lines()
         self.assertEqual({code for _, code in found}, {0, 2, 3})
