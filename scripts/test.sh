@@ -20,6 +20,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 jobs=${JOBS:-$(nproc)}
+# The labels that only `all` has.
+later='^(guest|package|emulated|browser|hostile|long)$'
 # Without it ccache passes over whatever uses a precompiled header, which is nearly everything.
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
 results=$(mktemp -d)
@@ -60,7 +62,7 @@ build() {
 }
 
 # run PRESET OPTIONS...: ctest in that preset's folder. What needs two processors says so, and what must run alone. Three tests
-# a processor: many wait for a deadline or for each other.
+# a processor: many wait for a deadline or for each other. A later `--parallel` in OPTIONS holds.
 run() {
   local preset=$1 folder
   shift
@@ -75,12 +77,24 @@ run() {
   [ -s "$results/$preset.xml" ] || step "test $preset" failed "ctest did not run"
 }
 
+# set_aside NAME: the results of `run release` stay, as those of NAME, when it runs once more.
+set_aside() {
+  mv "$results/release.xml" "$results/release-$1.xml"
+  [ ! -d "$results/release" ] || mv "$results/release" "$results/release-$1"
+}
+
 build_release() {
   local gpu=("-DDOORBELL_GPU=${DOORBELL_GPU:-AUTO}")
   # Where no GPU runs the kernels, a second one's code takes a minute for nothing.
   if [ ! -e build/CMakeCache.txt ] && [ ! -e /dev/nvidiactl ]; then : "${DOORBELL_CUDA_ARCHITECTURES:=90}"; fi
   [ -z "${DOORBELL_CUDA_ARCHITECTURES:-}" ] || gpu+=("-DDOORBELL_CUDA_ARCHITECTURES=$DOORBELL_CUDA_ARCHITECTURES")
   build release "${gpu[@]}"
+}
+every_release_test() {
+  run release -LE "$later"
+  set_aside test
+  # A guest has all processors; three of them at a time would wait for each other.
+  run release -L "$later" --parallel $((jobs + 1))
 }
 sanitizer() { build "$1" && run "$1"; }
 
@@ -128,7 +142,7 @@ everything() {
   # Tests wait for devices, guests and each other; the compilers of what comes next use that time.
   beside lint lint
   beside sanitizers sanitized_models
-  [ $built -ne 0 ] || run release
+  [ $built -ne 0 ] || every_release_test
   for preset in tsan asan; do
     await "$results/$preset.done" "${beside_pid[sanitizers]}"
     if [ -e "$results/$preset.built" ]; then run $preset -L '^model$'; fi
@@ -148,8 +162,7 @@ busy_models() {
   helpers+=("${pids[@]}")
   run release -L '^model$' --repeat until-fail:20
   for pid in "${pids[@]}"; do kill -- "-$pid"; done
-  mv "$results/release.xml" "$results/release-20-times-busy.xml"
-  [ ! -d "$results/release" ] || mv "$results/release" "$results/release-20-times-busy"
+  set_aside 20-times-busy
 }
 
 # Clients of the daemon that are killed at random, for a minute; `release` has a few seconds of it.
@@ -157,8 +170,7 @@ storm() {
   [ -e build/tests/qdma/qdma_daemon_process_test_suites.cmake ] ||
     { step "storm of killed clients" skipped "doorbelld is not built here"; return; }
   DOORBELL_STORM_S=60 run release -R '^qdma_daemon_process_test\.DaemonStorm$'
-  mv "$results/release.xml" "$results/release-storm.xml"
-  [ ! -d "$results/release" ] || mv "$results/release" "$results/release-storm"
+  set_aside storm
 }
 
 # Random options and faults; what each run says is recomputed. `release` has ten of each path.
@@ -177,8 +189,8 @@ random_runs() {
 for what in "${@:-test}"; do
   case "$what" in
     all) everything ;;
-    test) build_release && { beside lint lint; run release -LE '^(guest|package|emulated|browser|hostile|long)$'; join lint; } ;;
-    release) build_release && run release ;;
+    test) build_release && { beside lint lint; run release -LE "$later"; join lint; } ;;
+    release) build_release && every_release_test ;;
     asan | tsan) sanitizer "$what" ;;
     long) sanitizer asan; sanitizer tsan; busy_models && { storm; random_runs; } ;;
     *) echo "usage: $0 [test|all|release|asan|tsan|long]..." >&2; exit 1 ;;

@@ -205,6 +205,7 @@ TEST(Rdma, StepsOfAnOperation) {
   o.iterations = 20;
   o.substeps = o.ping_pong = true;
   const BenchResult r = run_bench(o, {});
+  ASSERT_FALSE(r.failed);
   ASSERT_EQ(r.cells.size(), 3u);
   for (const report::Cell& cell : r.cells) {
     SCOPED_TRACE(cell.cell.dump());
@@ -214,7 +215,10 @@ TEST(Rdma, StepsOfAnOperation) {
       EXPECT_FALSE(s.payload || s.build || s.total) << "its messages overlap";
       continue;
     }
-    ASSERT_TRUE(s.payload && s.build && s.sq_doorbell && s.cq_poll && s.total);
+    EXPECT_EQ(cell.metrics.ops, o.iterations);
+    ASSERT_TRUE(s.build && s.sq_doorbell && s.cq_poll);
+    ASSERT_TRUE(s.payload);
+    ASSERT_TRUE(s.total);
     EXPECT_GT(*s.payload, 0);
     EXPECT_LE(*s.build + *s.sq_doorbell + *s.cq_poll, *s.total);
   }

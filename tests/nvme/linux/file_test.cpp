@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "file_contents.hpp"
+#include "measure/live.hpp"
 #include "nvme/clean.hpp"
 #include "nvme/linux/file.hpp"
 #include "options/setting.hpp"
@@ -430,11 +431,14 @@ TEST_F(File, AStopLeavesAPartialResult) {
     o.batch = 4;
     if (by_sync) sync(o);
     measure::StopFlag stop;
-    std::atomic<u32> looks = 0;
+    measure::LiveBoard live;
     const u64 begin = wall_ns();
-    const BenchResult r = run_bench(o, {.stop = &stop, .progress = [&](double, const std::string&) {
-                                          if (++looks == 20) stop.request(SIGINT);
-                                        }});
+    const BenchResult r = run_bench(o, {.stop = &stop,
+                                        .progress =
+                                            [&](double, const std::string&) {
+                                              if (live.operations() > 0) stop.request(SIGINT);
+                                            },
+                                        .live = &live});
     EXPECT_LT(wall_ns() - begin, 60'000'000'000u);
     EXPECT_FALSE(r.failed);
     EXPECT_EQ(r.stop_reason, StopReason::requested);
@@ -455,11 +459,19 @@ TEST_F(File, TruncatedDuringTheRun) {
     o.batch = 8;
     if (by_sync) sync(o);
     measure::StopFlag stop;
-    u32 looks = 0;
-    const BenchResult r = run_bench(o, {.stop = &stop, .progress = [&](double, const std::string&) {
-                                          if (++looks == 8) std::filesystem::resize_file(path, kMiB + 100);
-                                          if (looks == 20) stop.request(SIGINT);
-                                        }});
+    measure::LiveBoard live(true);
+    bool cut = false;
+    const BenchResult r = run_bench(o, {.stop = &stop,
+                                        .progress =
+                                            [&](double, const std::string&) {
+                                              const measure::LiveFigures now = live.figures();
+                                              if (!cut && now.operations > 0) {
+                                                std::filesystem::resize_file(path, kMiB + 100);
+                                                cut = true;
+                                              }
+                                              if (now.counters.failed > 0) stop.request(SIGINT);
+                                            },
+                                        .live = &live});
     EXPECT_TRUE(r.failed);
     EXPECT_EQ(r.stop_reason, StopReason::requested);
     EXPECT_GT(r.cell().errors.at("completion"), 0u);
@@ -483,12 +495,19 @@ TEST_F(File, WritesThatFail) {
     o.batch = 8;
     if (by_sync) sync(o);
     measure::StopFlag stop;
-    u32 looks = 0;
-    const BenchResult r = run_bench(o, {.stop = &stop, .progress = [&](double, const std::string&) {
-                                          if (++looks == 8 && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) != 0)
-                                            ADD_FAILURE();
-                                          if (looks == 20) stop.request(SIGINT);
-                                        }});
+    measure::LiveBoard live(true);
+    bool sealed = false;
+    const BenchResult r = run_bench(o, {.stop = &stop,
+                                        .progress =
+                                            [&](double, const std::string&) {
+                                              const measure::LiveFigures now = live.figures();
+                                              if (!sealed && now.operations > 0) {
+                                                EXPECT_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
+                                                sealed = true;
+                                              }
+                                              if (now.counters.failed > 0) stop.request(SIGINT);
+                                            },
+                                        .live = &live});
     EXPECT_TRUE(r.failed);
     EXPECT_GT(r.cell().metrics.ops, 0u);
     EXPECT_GT(r.cell().errors.at("completion"), 0u);

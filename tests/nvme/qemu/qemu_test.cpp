@@ -334,10 +334,13 @@ TEST_F(Qemu, AStopLeavesAPartialResult) {
   o.num_queues = 2;
   o.batch = 4;
   measure::StopFlag stop;
-  u32 looks = 0;
-  const BenchResult r = run_bench(o, {.stop = &stop, .progress = [&](double, const std::string&) {
-                                        if (++looks == 20) stop.request(SIGINT);
-                                      }});
+  measure::LiveBoard live;
+  const BenchResult r = run_bench(o, {.stop = &stop,
+                                      .progress =
+                                          [&](double, const std::string&) {
+                                            if (live.operations() > 0) stop.request(SIGINT);
+                                          },
+                                      .live = &live});
   EXPECT_FALSE(r.failed);
   EXPECT_EQ(r.stop_reason, StopReason::requested);
   EXPECT_GT(r.cell().metrics.ops, 0u);
