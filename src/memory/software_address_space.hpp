@@ -63,6 +63,7 @@ class SoftwareAddressSpace final : public AddressSpace {
     };
     /// Where the memory of the mapping ends in which find() or part() found something last.
     [[nodiscard]] const u8* mapping_end() const { return last_.base + mapping_bytes(); }
+    /// The length of that mapping.
     [[nodiscard]] u64 mapping_bytes() const { return last_.end - last_.begin; }
     /// The place of [iova, iova + bytes), if all of it is in one mapping that allows `want`, and in this
     /// process or on the GPU.
