@@ -94,6 +94,12 @@ kills_when_asked() {
   kill -KILL "${server_of[lost]}"
 }
 
+# sees_nobody NAME: QEMU has ended, and its server sees that when it looks next. One that never does is found by its counts.
+sees_nobody() {
+  local until=$((SECONDS + 20))
+  while "$program" serve status "$sockets/$1" | grep -q '"connected": *true' && [ $SECONDS -lt $until ]; do sleep 0.05; done
+}
+
 failed=0
 for name in "$@"; do
   case $name in
@@ -120,6 +126,7 @@ for name in "$@"; do
         -device "$(device served)" || failed=1 ;;
     *) echo "guest: '$name' is not one of shared, strict, unshared" >&2; exit 2 ;;
   esac
+  for server in "${!server_of[@]}"; do sees_nobody "$server"; done
   "$program" serve status "$sockets/served" >"$folder/vfio_user_servers/served-after-$name.json" || failed=1
 done
 [ ! -s "$folder/$1/skipped" ] || { cp "$folder/$1/skipped" "$folder/skipped"; exit 0; }
