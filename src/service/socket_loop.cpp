@@ -96,11 +96,11 @@ void SocketLoop::stop() {
 }
 
 int SocketLoop::wait_ms() const {
-  u64 until = timers_.empty() ? ~u64{0} : timers_.begin()->first;
+  u64 until = timers_.empty() ? kNever : timers_.begin()->first;
   const u64 now = wall_ns();
   for (const u64 again : {look_again_ns_, accept_again_ns_})
     if (again != 0) until = std::min(until, again);
-  if (until == ~u64{0}) return -1;
+  if (until == kNever) return -1;
   return until <= now ? 0 : static_cast<int>(std::min<u64>((until - now) / 1'000'000 + 1, 1'000'000));
 }
 

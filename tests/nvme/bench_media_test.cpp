@@ -16,6 +16,7 @@
 #include "bench_rig.hpp"
 #include "eventually.hpp"
 #include "file_contents.hpp"
+#include "nvme/run_into.hpp"
 
 namespace doorbell::nvme {
 namespace {
@@ -67,16 +68,8 @@ TEST_F(MediaFile, TruncatedInMidRunIsAMediaError) {
     ASSERT_FALSE(run_bench(options(16384, 0), {}).failed);  // all of it: no byte needs space any more
     BenchOptions o = options(writes ? 1000 : 0, writes ? 0 : 1000);
     o.duration_s = test::kWaitLimitS;
-    measure::StopFlag stop;
-    measure::LiveBoard live(true);
-    bool cut = false;
-    const auto watch = [&](double, const std::string&) {
-      const measure::LiveFigures now = live.figures();
-      if (!cut && now.operations > 0) std::filesystem::resize_file(path_, 4096);
-      cut = cut || now.operations > 0;
-      if (now.counters.failed > 0) (void)stop.request(SIGINT);
-    };
-    const BenchResult r = run_bench(o, {.stop = &stop, .progress = watch, .live = &live});
+    const BenchResult r = run_into(
+        o, [&](auto&) { std::filesystem::resize_file(path_, 4096); }, true);
     EXPECT_TRUE(r.failed);
     EXPECT_EQ(r.stop_reason, StopReason::requested) << "it found no error";
     EXPECT_GT(errors(r, "completion"), 0u);

@@ -14,6 +14,7 @@
 #include "rdma/roce/ring_links.hpp"
 #include "rdma/roce/trace.hpp"
 #include "rdma/roce/udp_socket.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::roce {
 
@@ -63,7 +64,7 @@ class WireCarrier final : public Carrier {
   [[nodiscard]] Path& path(Endpoint peer) override;
   [[nodiscard]] std::span<const Arrival> receive() override;
   void flush() override;
-  [[nodiscard]] u64 next_due_ns() const override { return ~u64{0}; }
+  [[nodiscard]] u64 next_due_ns() const override { return kNever; }
   [[nodiscard]] u32 largest_mtu() const override { return largest_mtu_; }
   [[nodiscard]] int descriptor() const override { return links_->descriptor(); }
   void add_to_descriptor(int fd) override { links_->watch_also(fd); }

@@ -17,7 +17,7 @@ own_listens() { ip netns exec own cat /proc/net/unix | grep -q " 00010000 .*@doo
 
 # ends PID NAME: the server's exit code is 0; one check
 ends() {
-  within 50 test ! -e /proc/$1 || kill $1
+  within 20 test ! -e /proc/$1 || kill $1
   if wait $1; then ok "$2"; else not_ok "$2: $(tail -n 3 "$GUEST_OUT/$2.log")"; fi
 }
 
@@ -30,12 +30,12 @@ both() {
   shift
   timeout 60 "${server[@]}" >"$GUEST_OUT/$name-kernel-server.log" 2>&1 &
   pid=$!
-  within 50 kernel_listens $port || echo "$name: the kernel does not listen"
+  within 20 kernel_listens $port || echo "$name: the kernel does not listen"
   exits 0 "$name-to-kernel" timeout 60 "${own[@]}" "$@" $roce_address
   ends $pid "$name-kernel-server"
   timeout 60 "${own[@]}" "${server[@]}" >"$GUEST_OUT/$name-own-server.log" 2>&1 &
   pid=$!
-  within 50 own_listens $port || echo "$name: the drop-in does not listen"
+  within 20 own_listens $port || echo "$name: the drop-in does not listen"
   exits 0 "$name-from-kernel" timeout 60 "$@" $own_address
   ends $pid "$name-own-server"
 }
@@ -51,7 +51,7 @@ if command -v rping >/dev/null; then
   # Nobody listens at that port: the answer is a refusal, not a time-out.
   timeout 60 "${own[@]}" rping -s -p 18605 >"$GUEST_OUT/cm-other-port.log" 2>&1 &
   pid=$!
-  within 50 own_listens 18605
+  within 20 own_listens 18605
   exits 255 cm-refused-by-own timeout 60 rping -c -p 18609 -a $own_address
   says cm-refused-by-own "RDMA_CM_EVENT_REJECTED, error 8"
   kill $pid

@@ -21,14 +21,14 @@ both() {
   shift
   "${kernel[@]}" --listen $roce_address:18515 >"$GUEST_OUT/$name-kernel-server.log" 2>&1 &
   server=$!
-  within 50 listens 18515
+  within 20 listens 18515
   exits 0 "$name-to-kernel" "${drop_in[@]}" --late-after 50 --connect $roce_address:18515 "$@"
   within 10 test ! -e /proc/$server || kill -9 $server
   if wait $server; then ok "$name: the kernel's server"; else not_ok "$name: the kernel's server: $(tail -n 2 "$GUEST_OUT/$name-kernel-server.log")"; fi
 
   "${drop_in[@]}" --listen $own_address:18516 >"$GUEST_OUT/$name-server.log" 2>&1 &
   server=$!
-  within 50 listens_in_own 18516
+  within 20 listens_in_own 18516
   exits 0 "$name-from-kernel" "${kernel[@]}" --late-after 50 --connect $own_address:18516 "$@"
   within 10 test ! -e /proc/$server || kill -9 $server
   if wait $server; then ok "$name: the drop-in's server"; else not_ok "$name: the drop-in's server: $(tail -n 2 "$GUEST_OUT/$name-server.log")"; fi

@@ -14,9 +14,9 @@
 #include <thread>
 
 #include "file_contents.hpp"
-#include "measure/live.hpp"
 #include "nvme/clean.hpp"
 #include "nvme/linux/file.hpp"
+#include "nvme/run_into.hpp"
 #include "options/setting.hpp"
 #include "scratch.hpp"
 #include "system/clock.hpp"
@@ -430,15 +430,8 @@ TEST_F(File, AStopLeavesAPartialResult) {
   for (const bool by_sync : {false, true}) {
     o.batch = 4;
     if (by_sync) sync(o);
-    measure::StopFlag stop;
-    measure::LiveBoard live;
     const u64 begin = wall_ns();
-    const BenchResult r = run_bench(o, {.stop = &stop,
-                                        .progress =
-                                            [&](double, const std::string&) {
-                                              if (live.operations() > 0) stop.request(SIGINT);
-                                            },
-                                        .live = &live});
+    const BenchResult r = run_into(o, stop_it);
     EXPECT_LT(wall_ns() - begin, 60'000'000'000u);
     EXPECT_FALSE(r.failed);
     EXPECT_EQ(r.stop_reason, StopReason::requested);
@@ -458,20 +451,8 @@ TEST_F(File, TruncatedDuringTheRun) {
     o.duration_s = 60;  // the end comes from below
     o.batch = 8;
     if (by_sync) sync(o);
-    measure::StopFlag stop;
-    measure::LiveBoard live(true);
-    bool cut = false;
-    const BenchResult r = run_bench(o, {.stop = &stop,
-                                        .progress =
-                                            [&](double, const std::string&) {
-                                              const measure::LiveFigures now = live.figures();
-                                              if (!cut && now.operations > 0) {
-                                                std::filesystem::resize_file(path, kMiB + 100);
-                                                cut = true;
-                                              }
-                                              if (now.counters.failed > 0) stop.request(SIGINT);
-                                            },
-                                        .live = &live});
+    const BenchResult r = run_into(
+        o, [&](auto&) { std::filesystem::resize_file(path, kMiB + 100); }, true);
     EXPECT_TRUE(r.failed);
     EXPECT_EQ(r.stop_reason, StopReason::requested);
     EXPECT_GT(r.cell().errors.at("completion"), 0u);
@@ -494,20 +475,8 @@ TEST_F(File, WritesThatFail) {
     o.duration_s = 60;
     o.batch = 8;
     if (by_sync) sync(o);
-    measure::StopFlag stop;
-    measure::LiveBoard live(true);
-    bool sealed = false;
-    const BenchResult r = run_bench(o, {.stop = &stop,
-                                        .progress =
-                                            [&](double, const std::string&) {
-                                              const measure::LiveFigures now = live.figures();
-                                              if (!sealed && now.operations > 0) {
-                                                EXPECT_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
-                                                sealed = true;
-                                              }
-                                              if (now.counters.failed > 0) stop.request(SIGINT);
-                                            },
-                                        .live = &live});
+    const BenchResult r = run_into(
+        o, [&](auto&) { EXPECT_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0); }, true);
     EXPECT_TRUE(r.failed);
     EXPECT_GT(r.cell().metrics.ops, 0u);
     EXPECT_GT(r.cell().errors.at("completion"), 0u);

@@ -16,6 +16,7 @@
 #include "nvme/clean.hpp"
 #include "nvme/conformance/rig.hpp"
 #include "nvme/qemu/controller.hpp"
+#include "nvme/run_into.hpp"
 #include "options/setting.hpp"
 #include "system/clock.hpp"
 
@@ -333,14 +334,7 @@ TEST_F(Qemu, AStopLeavesAPartialResult) {
   o.infinite = true;
   o.num_queues = 2;
   o.batch = 4;
-  measure::StopFlag stop;
-  measure::LiveBoard live;
-  const BenchResult r = run_bench(o, {.stop = &stop,
-                                      .progress =
-                                          [&](double, const std::string&) {
-                                            if (live.operations() > 0) stop.request(SIGINT);
-                                          },
-                                      .live = &live});
+  const BenchResult r = run_into(o, stop_it);
   EXPECT_FALSE(r.failed);
   EXPECT_EQ(r.stop_reason, StopReason::requested);
   EXPECT_GT(r.cell().metrics.ops, 0u);
@@ -350,12 +344,10 @@ TEST_F(Qemu, AStopLeavesAPartialResult) {
 BenchResult disturb(BenchOptions o, int signal, u64* when = nullptr) {
   o.duration_s = 60;
   o.batch = 8;
-  u32 looks = 0;
-  return run_bench(o, {.stop = nullptr, .progress = [&](double, const std::string&) {
-                         if (++looks != 8) return;
-                         for (const pid_t pid : children()) kill(pid, signal);
-                         if (when != nullptr) *when = wall_ns();
-                       }});
+  return run_into(o, [&](auto&) {
+    for (const pid_t pid : children()) kill(pid, signal);
+    if (when != nullptr) *when = wall_ns();
+  });
 }
 
 TEST_F(Qemu, KilledInTheMiddle) {
