@@ -174,6 +174,9 @@ void Requester::go_back(u32 psn) {
 }
 
 void Requester::retry(u32 psn) {
+  // Behind the packet that the receiver was not ready for, a peer may still refuse those that were under way
+  // with it (Linux's soft-RoCE does: out of sequence). They are sent again with it.
+  if (waits_for_receiver_) return;
   if (retries_ >= c_.attributes.retries) {
     fail_oldest(Status::retry_exceeded);
     return;
@@ -182,7 +185,6 @@ void Requester::retry(u32 psn) {
   window_ = std::max(window_ / 2, kLeastWindow);
   window_credit_ = 0;
   go_back(psn);
-  waits_for_receiver_ = false;
   restart_timer();
 }
 

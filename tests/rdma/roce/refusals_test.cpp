@@ -222,6 +222,35 @@ TEST(RoceRefused, NoReceiveNowIsTriedAgainUntilThereIsOne) {
   }
 }
 
+// As Linux's soft-RoCE answers: each packet behind the one without a receive is out of sequence to it.
+TEST(RoceRefused, PacketsBehindOneWithoutAReceiveUseUpNoRetries) {
+  Pair pair;
+  pair.wire.fate = [&](Endpoint from, std::span<const u8> packet) {
+    Decoded answer;
+    if (from != pair.b.at || decode(packet, answer)) return Fate::pass;
+    if (answer.headers.operation != Operation::acknowledge ||
+        answer.headers.ack.kind != Acknowledge::Kind::rnr)
+      return Fate::pass;
+    Headers late = answer.headers;
+    late.ack = {.kind = Acknowledge::Kind::nak, .value = static_cast<u8>(NakCode::sequence)};
+    Bytes refusal(kLongestHeaders);
+    refusal.resize(encode(late, 0, refusal.data()));
+    pair.a.carrier.inbox.emplace_back(pair.b.at, Bytes(packet.begin(), packet.end()));
+    pair.a.carrier.inbox.emplace_back(pair.b.at, std::move(refusal));
+    return Fate::drop;
+  };
+  pair.a.memory[5] = 77;
+  ASSERT_EQ(pair.a_pair->post(request_of(pair, WrOpcode::send), std::vector{pair.a.sge(0, kMtu + 1)}), 0);
+  pair.run_for(20'000'000);
+  EXPECT_TRUE(pair.a.poll().empty());
+  // The wait of 0.64 ms is kept.
+  EXPECT_LT(pair.b.nic->counters().rnr_sent, 33U);
+  ASSERT_EQ(pair.b_pair->post_receive(5, std::vector{pair.b.sge(0, 700)}), 0);
+  EXPECT_EQ(pair.next(pair.b).status, Status::success);
+  EXPECT_EQ(pair.next(pair.a).status, Status::success);
+  EXPECT_EQ(pair.b.memory[5], 77);
+}
+
 TEST(RoceRefused, NoReceiveForTooLong) {
   Pair pair(Service::rc, [](QueuePairAttributes& a) { a.rnr_retries = 3; });
   ASSERT_EQ(pair.a_pair->post(request_of(pair, WrOpcode::send), std::vector{pair.a.sge(0, 1)}), 0);
