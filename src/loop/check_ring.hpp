@@ -261,17 +261,22 @@ class CheckRequests {
     overdue_ = true;
     return twice;
   }
-  struct GivenUp {
+  struct Open {
     u64 turns;   ///< that are not finished
     u64 checks;  ///< of these, those whose data was to be checked
   };
-  /// Waits for these turns no longer.
-  DOORBELL_INLINE GivenUp give_up() {
-    GivenUp open = {added_ - finished_, 0};
+  /// As of the last look.
+  [[nodiscard]] DOORBELL_INLINE Open open() const {
+    Open now = {added_ - finished_, 0};
     for (u64 turn = finished_; turn < added_; ++turn)
-      if (ring_.entry(turn)->check != 0) ++open.checks;
+      if (ring_.entry(turn)->check != 0) ++now.checks;
+    return now;
+  }
+  /// Waits for these turns no longer.
+  DOORBELL_INLINE Open give_up() {
+    const Open given_up = open();
     added_ = finished_;
-    return open;
+    return given_up;
   }
 
   /// Ends the phase if checkers no longer answer the loop, which has been `waiting` for them for `limit`
@@ -281,11 +286,11 @@ class CheckRequests {
                              OpStats& out) {
     // Checkers may have been stopped together with this loop.
     if (!stuck(waiting, guard.clock(), guard.deadline(progress_at_, limit) - progress_at_)) return;
-    const GivenUp open = give_up();
+    const Open left = give_up();
     guard.stop(StopReason::timeout);
     if (warp.lane() != 0) return;
-    mine.checked -= open.checks;
-    out.unchecked += open.turns;
+    mine.checked -= left.checks;
+    out.unchecked += left.turns;
   }
 
   /// No more turns come.

@@ -141,9 +141,11 @@ class OpLoop {
   [[nodiscard]] DOORBELL_INLINE u32 idle() const { return guard_.idle(); }
   /// Operations done so far, for progress displays.
   [[nodiscard]] DOORBELL_INLINE u64 completed() const { return done_; }
-  /// This lane's counters so far, for live figures.
+  /// The counters so far, for live figures of a loop of one lane. What is asked of the checkers counts as
+  /// checked once they have answered.
   [[nodiscard]] DOORBELL_INLINE OpCounters counters() const {
     OpCounters now = mine_;
+    now.checked -= checks_.open().checks;
     now.posted = posted_;
     now.timed_out = timed_out_;
     now.aborted = aborted_;
