@@ -61,16 +61,30 @@ build() {
   cmake --build --preset "$preset" --parallel "$jobs" "${targets[@]}" || { step "build $preset" failed; return 1; }
 }
 
+# processors: those of this machine, with three places each, as ctest hands them out (tests/one_processor.cpp)
+processors() {
+  /usr/bin/python3 - <<'PYTHON'
+import json
+import os
+
+given = [{"id": str(n), "slots": 3} for n in sorted(os.sched_getaffinity(0))]
+print(json.dumps({"version": {"major": 1, "minor": 0}, "local": [{"processors": given}]}))
+PYTHON
+}
+
 # run PRESET OPTIONS...: ctest in that preset's folder. What needs two processors says so, and what must run alone. Three tests
-# a processor: many wait for a deadline or for each other. A later `--parallel` in OPTIONS holds.
+# a processor: many wait for a deadline or for each other. A later `--parallel` in OPTIONS holds. With `anywhere` set, the
+# threads of a model test go to any processor, not all of them to one.
 run() {
-  local preset=$1 folder
+  local preset=$1 folder places=()
   shift
   folder=$(folder_of "$preset")
   say "test $preset"
   # Results that an earlier run left here are none of this one's.
   rm -rf "$folder/test-results"
-  ctest --test-dir "$folder" --parallel $((jobs * 3)) --output-on-failure --no-tests=error --test-output-size-passed 4000000 \
+  processors >"$results/processors.json"
+  [ -n "${anywhere:-}" ] || places=(--resource-spec-file "$results/processors.json")
+  ctest --test-dir "$folder" --parallel $((jobs * 3)) "${places[@]}" --output-on-failure --no-tests=error --test-output-size-passed 4000000 \
         --output-junit "$results/$preset.xml" "$@" </dev/null
   [ ! -d "$folder/test-results" ] || cp -r "$folder/test-results" "$results/$preset"
   # A failed case is in the file; only a ctest that wrote none needs a line of its own.
@@ -96,7 +110,8 @@ every_release_test() {
   # A guest has all processors; three of them at a time would wait for each other.
   run release -L "$later" --parallel $((jobs + 1))
 }
-sanitizer() { build "$1" && run "$1"; }
+# Here threads meet as they do on several processors.
+sanitizer() { build "$1" && anywhere=1 run "$1" --parallel $((jobs + 1)); }
 
 # beside NAME COMMAND...: runs it in the background with what processor time the tests leave; `join NAME` waits for it,
 # prints what it said and has its exit status.
@@ -160,7 +175,7 @@ busy_models() {
   done
   set +m
   helpers+=("${pids[@]}")
-  run release -L '^model$' --repeat until-fail:20
+  anywhere=1 run release -L '^model$' --repeat until-fail:20 --parallel $((jobs + 1))
   for pid in "${pids[@]}"; do kill -- "-$pid"; done
   set_aside 20-times-busy
 }

@@ -25,6 +25,7 @@
 #include "measure/runner.hpp"
 #include "system/clock.hpp"
 #include "system/file_table.hpp"
+#include "system/polling.hpp"
 #include "system/thread.hpp"
 
 namespace doorbell::measure {
@@ -91,6 +92,7 @@ void drive(const typename W::Phase& phase, std::span<const typename W::Item> ite
     std::this_thread::yield();
   all_made();
   for (Running& r : running) r.loop.start_clock(lane);
+  const u32 per_yield = polls_per_yield(kIdlePollsPerYield);
   for (u32 round = 1; !running.empty(); ++round) {
     bool busy = false;
     for (std::size_t i = 0; i < running.size();) {
@@ -98,7 +100,7 @@ void drive(const typename W::Phase& phase, std::span<const typename W::Item> ite
       const bool more = r.loop.step(lane);
       hook.after_step(*r.item);
       if (more) {
-        busy = busy || r.loop.idle() < kIdlePollsPerYield;
+        busy = busy || r.loop.idle() < per_yield;
         ++i;
         continue;
       }
@@ -116,7 +118,7 @@ void drive(const typename W::Phase& phase, std::span<const typename W::Item> ite
         r.of->snapshot.answer(r.loop, r.of->scratch.bins);
       }
     // Where device and initiator share a core, the device cannot answer while this thread spins.
-    if (!busy && round % kIdlePollsPerYield == 0) std::this_thread::yield();
+    if (!busy && round % per_yield == 0) std::this_thread::yield();
   }
 }
 
@@ -130,6 +132,7 @@ u64 check(const Phase& phase, const std::vector<Item>& items, u32 number) {
   std::vector<Checking> running;
   for (const Item& item : items) running.emplace_back(item.checks, Payload(phase, item), number);
   u64 useful = 0;
+  const u32 per_yield = polls_per_yield(kIdlePollsPerYield);
   for (u32 idle = 0; !running.empty();) {
     const u64 begin = HostClock::now();
     bool busy = false;
@@ -148,7 +151,7 @@ u64 check(const Phase& phase, const std::vector<Item>& items, u32 number) {
     if (busy) {
       useful += HostClock::now() - begin;
       idle = 0;
-    } else if (++idle % kIdlePollsPerYield == 0) {
+    } else if (++idle % per_yield == 0) {
       std::this_thread::yield();
     } else {
       cpu_relax();

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "system/clock.hpp"
+#include "system/polling.hpp"
 #include "system/thread.hpp"
 
 namespace doorbell::model {
@@ -36,6 +37,8 @@ class DeviceThread {
   DeviceThread(const std::string& name, std::function<bool()> poll, bool rests = false)
       : thread_(make_thread("model thread " + name, [this, name, rests, poll = std::move(poll)] {
           pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+          polling_devices.fetch_add(1, std::memory_order_relaxed);
+          const u32 per_yield = polls_per_yield(kIdlePollsPerYield);
           u32 idle = 0;
           u64 idle_since = 0;
           while (!stop_.load(std::memory_order_acquire)) {
@@ -46,7 +49,13 @@ class DeviceThread {
             cpu_relax();
             // With fewer cores than polling threads, a thread without work must yield, because it waits for
             // work that the other side does.
-            if (++idle % kIdlePollsPerYield != 0) continue;
+            if (++idle % per_yield != 0) continue;
+            // A device looks at rare things once in so many polls: it does not sleep more often than
+            // elsewhere.
+            if (idle % kIdlePollsPerYield != 0) {
+              std::this_thread::yield();
+              continue;
+            }
             if (rests) {
               const u64 now = wall_ns();
               if (idle == kIdlePollsPerYield) idle_since = now;
@@ -59,6 +68,7 @@ class DeviceThread {
             if (kSanitized && idle >= kIdlePollsPerSleep) std::this_thread::sleep_for(kSleep);
             else std::this_thread::yield();
           }
+          polling_devices.fetch_sub(1, std::memory_order_relaxed);
         })) {}
   ~DeviceThread() {
     stop_.store(true, std::memory_order_release);

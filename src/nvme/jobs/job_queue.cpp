@@ -20,8 +20,7 @@ constexpr u64 kPage = 4096;
 constexpr double kLookS = 100e-6;      // between looks at deadlines and the device, as in all loops
 constexpr double kAwayS = 10e-3;       // a thread that looks so rarely did not run
 constexpr u32 kLooksPerRequest = 256;  // between looks at a request for the device
-constexpr u32 kIdlePollsPerYield = 512;
-constexpr u64 kMostBlocks = 65536;  // of one command
+constexpr u64 kMostBlocks = 65536;     // of one command
 
 constexpr u64 kMark = 0x5aa5'dead'0ff5'a55a;
 
@@ -206,7 +205,7 @@ u32 JobQueue::reap(std::span<IoOutcome> out, u32 least, u64 limit_ns) {
       n += hand_out(out.subspan(n));
     }
     if (n >= least || limit_ns == 0) break;
-    if (guard_.idle() % kIdlePollsPerYield != kIdlePollsPerYield - 1) continue;
+    if (guard_.idle() % per_yield_ != per_yield_ - 1) continue;
     // Where device and initiator share a core, the device cannot answer while this thread spins.
     std::this_thread::yield();
     if (begin != 0 && wall_ns() - begin >= limit_ns) break;

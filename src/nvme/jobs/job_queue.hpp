@@ -16,6 +16,7 @@
 #include "nvme/io_types.hpp"
 #include "nvme/jobs/shared_controller.hpp"
 #include "system/clock.hpp"
+#include "system/polling.hpp"
 
 namespace doorbell::nvme {
 
@@ -131,6 +132,7 @@ class JobQueue {
   u32 ended_taken_ = 0;
   IoPhase limits_;
   Guard guard_;
+  const u32 per_yield_ = polls_per_yield(512);
   u64 oldest_ = 0;  // no command in flight was posted before
   u32 in_flight_ = 0;
   bool unrung_ = false;

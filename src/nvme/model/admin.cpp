@@ -14,7 +14,7 @@ namespace doorbell::nvme {
 namespace {
 
 constexpr u32 kQueuePage = 4096;
-constexpr u32 kRoundsPerLook = 4096;
+constexpr u64 kLookNs = 1'000'000;
 constexpr u32 kVectorsAtMost = 2048;
 
 }  // namespace
@@ -80,7 +80,10 @@ void AdminProcessor::disable() {
 
 bool AdminProcessor::poll() {
   if (!enabled_ || unreachable_) return false;
-  if (++rounds_ % kRoundsPerLook == 0) look_around();
+  if (const u64 now = wall_ns(); now - looked_ns_ > kLookNs) {
+    looked_ns_ = now;
+    look_around();
+  }
   while (!cq_.waiting.empty() && !full()) {
     write(cq_.waiting.front());
     cq_.waiting.pop_front();
