@@ -37,7 +37,6 @@ class DeviceThread {
   DeviceThread(const std::string& name, std::function<bool()> poll, bool rests = false)
       : thread_(make_thread("model thread " + name, [this, name, rests, poll = std::move(poll)] {
           pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
-          polling_devices.fetch_add(1, std::memory_order_relaxed);
           const u32 per_yield = polls_per_yield(kIdlePollsPerYield);
           u32 idle = 0;
           u64 idle_since = 0;
@@ -68,7 +67,6 @@ class DeviceThread {
             if (kSanitized && idle >= kIdlePollsPerSleep) std::this_thread::sleep_for(kSleep);
             else std::this_thread::yield();
           }
-          polling_devices.fetch_sub(1, std::memory_order_relaxed);
         })) {}
   ~DeviceThread() {
     stop_.store(true, std::memory_order_release);
@@ -92,6 +90,13 @@ class DeviceThread {
 #endif
   static constexpr u32 kIdlePollsPerSleep = 16 * kIdlePollsPerYield;
   static constexpr std::chrono::microseconds kSleep{200};
+  struct Counted {
+    Counted() { polling_devices.fetch_add(1, std::memory_order_relaxed); }
+    ~Counted() { polling_devices.fetch_sub(1, std::memory_order_relaxed); }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+  };
+  Counted counted_;  // before the thread: whoever polls for it knows of it
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

@@ -39,7 +39,7 @@ class UdpSizes : public ::testing::TestWithParam<std::tuple<Size, bool>> {};
 
 TEST_P(UdpSizes, ArriveWhole) {
   const auto [size, segmentation] = GetParam();
-  LocalLink link;
+  LocalLink link(65536, own_address());
   StreamRequest r;
   r.payload_bytes = size.bytes;
   r.segmentation = segmentation;

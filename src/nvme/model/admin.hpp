@@ -137,7 +137,8 @@ class AdminProcessor {
   u64 bad_values_reported_ = 0;
   u8 told_warnings_ = 0;      // of which the host has had an event
   std::map<u32, u32> stray_;  // last value seen in a doorbell, by the doorbell's offset in words
-  u64 looked_ns_ = 0;         ///< when doorbells and figures were last looked at that nothing waits for
+  u32 rounds_ = 0;
+  u64 looked_ns_ = 0;  // when what nothing waits for was last looked at
   u32 again_seen_ = 0;
   u64 started_ns_;
 };
