@@ -82,8 +82,10 @@ run() {
   say "test $preset"
   # Results that an earlier run left here are none of this one's.
   rm -rf "$folder/test-results"
-  processors >"$results/processors.json"
-  [ -n "${anywhere:-}" ] || places=(--resource-spec-file "$results/processors.json")
+  if [ -z "${anywhere:-}" ]; then
+    processors >"$results/processors.json"
+    places=(--resource-spec-file "$results/processors.json")
+  fi
   ctest --test-dir "$folder" --parallel $((jobs * 3)) "${places[@]}" --output-on-failure --no-tests=error --test-output-size-passed 4000000 \
         --output-junit "$results/$preset.xml" "$@" </dev/null
   [ ! -d "$folder/test-results" ] || cp -r "$folder/test-results" "$results/$preset"

@@ -32,7 +32,6 @@ namespace doorbell::measure {
 
 namespace cpu {
 
-inline constexpr u32 kIdlePollsPerYield = 512;
 inline constexpr u32 kRoundsPerReport = 1024;
 inline constexpr std::chrono::microseconds kLongestPause{100'000};  ///< between looks at a phase that goes on
 inline constexpr double kAwayS = 10e-3;  ///< a thread that looks at its deadlines so rarely did not run
@@ -92,7 +91,7 @@ void drive(const typename W::Phase& phase, std::span<const typename W::Item> ite
     std::this_thread::yield();
   all_made();
   for (Running& r : running) r.loop.start_clock(lane);
-  const u32 per_yield = polls_per_yield(kIdlePollsPerYield);
+  const u32 per_yield = polls_per_yield(kInitiatorPollsPerYield);
   for (u32 round = 1; !running.empty(); ++round) {
     bool busy = false;
     for (std::size_t i = 0; i < running.size();) {
@@ -132,7 +131,7 @@ u64 check(const Phase& phase, const std::vector<Item>& items, u32 number) {
   std::vector<Checking> running;
   for (const Item& item : items) running.emplace_back(item.checks, Payload(phase, item), number);
   u64 useful = 0;
-  const u32 per_yield = polls_per_yield(kIdlePollsPerYield);
+  const u32 per_yield = polls_per_yield(kInitiatorPollsPerYield);
   for (u32 idle = 0; !running.empty();) {
     const u64 begin = HostClock::now();
     bool busy = false;

@@ -12,6 +12,9 @@
 
 namespace doorbell {
 
+/// Polls without a find after which an initiator lets others run.
+inline constexpr u32 kInitiatorPollsPerYield = 512;
+
 /// Threads of this process that act as devices.
 inline std::atomic<u32> polling_devices{0};
 

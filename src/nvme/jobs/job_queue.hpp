@@ -132,7 +132,7 @@ class JobQueue {
   u32 ended_taken_ = 0;
   IoPhase limits_;
   Guard guard_;
-  const u32 per_yield_ = polls_per_yield(512);
+  const u32 per_yield_ = polls_per_yield(kInitiatorPollsPerYield);
   u64 oldest_ = 0;  // no command in flight was posted before
   u32 in_flight_ = 0;
   bool unrung_ = false;
