@@ -35,6 +35,11 @@ struct Size {
   u32 packets;
 };
 
+/// Of the whole network namespace, so those of a test beside this one are among them.
+u64 broken_datagrams() {
+  return sockets::snmp_counters("Udp")["InCsumErrors"];
+}
+
 class UdpSizes : public ::testing::TestWithParam<std::tuple<Size, bool>> {};
 
 TEST_P(UdpSizes, ArriveWhole) {
@@ -44,6 +49,7 @@ TEST_P(UdpSizes, ArriveWhole) {
   r.payload_bytes = size.bytes;
   r.segmentation = segmentation;
   r.socket_bytes = 4u << 20;
+  const u64 broken_before = broken_datagrams();
   const auto stream = udp_stream().open(r, link);
   ASSERT_EQ(stream->tx.size(), 1u);
   ASSERT_EQ(stream->rx.size(), 1u);
@@ -67,9 +73,11 @@ TEST_P(UdpSizes, ArriveWhole) {
   EXPECT_TRUE(eventually([&] { return tx.finish(); }));
   EXPECT_FALSE(tx.broken());
   EXPECT_EQ(rx.drops().sum(), 0u);
-  EXPECT_EQ(rx.unmatched(), 0u);
+  const u64 unmatched = rx.unmatched();
+  EXPECT_LE(unmatched, broken_datagrams() - broken_before);
   EXPECT_EQ(rx.receive(burst), 0u);
   const auto facts = stream->facts();
+  EXPECT_EQ(facts["receive"]["too_long"], 0);
   if (!segmentation) {
     EXPECT_EQ(facts["send"]["segments_per_datagram"], 1);
     EXPECT_EQ(facts["receive"]["datagrams"], size.packets);
@@ -239,7 +247,7 @@ TEST(Udp, AnUnconnectedReceiverMeetsOthers) {
     send(129);
     ASSERT_TRUE(eventually([&] {
       EXPECT_EQ(rx.receive(burst), 0u);
-      return rx.unmatched() == i + 1;
+      return stream->facts()["receive"]["too_long"] == i + 1;
     }));
     for (const u32 bytes_sent : {0u, 31u}) {
       send(bytes_sent);
@@ -253,7 +261,7 @@ TEST(Udp, AnUnconnectedReceiverMeetsOthers) {
   EXPECT_EQ(burst.length[0], 100u);
   EXPECT_EQ(burst.data[0][0], 0x5a);
   rx.release(burst);
-  EXPECT_EQ(stream->facts()["receive"]["too_long"], 300);
+  EXPECT_GE(rx.unmatched(), 300u);
 }
 
 /// A datagram that does not fit into the stream is none of its packets, in whatever it is received.
