@@ -135,7 +135,6 @@ TEST_F(Dpdk, FaultsAreFound) {
       o.engine = "dpdk";
       o.link = link;
       o.timeout_s = 60;
-      o.late_after_s = 50;
       o.faults.probability[static_cast<u32>(fault)] = 0.05;
       const measure::BenchResult r = run_bench(o, {});
       const auto& cell = r.cell();

@@ -62,7 +62,6 @@ measure::BenchResult run_with_mtu_changed(const std::string& stream, const std::
   o.engine = engine;
   o.duration_s = 0.05;
   o.repeats = 5;
-  o.late_after_s = 50;
   o.timeout_s = 1;
   o.target_gbps = 0.02;
   const std::shared_ptr<Link> own = open_link({.spec = "veth"});
@@ -120,7 +119,6 @@ TEST_F(LinkChanges, DropsOfAShapedInterfaceAreExplained) {
   BenchOptions o = options_of("udp", 1000, 0);
   o.link = "veth";
   o.duration_s = 0.3;
-  o.late_after_s = 50;
   o.settle_s = 0.5;
   measure::BenchResult r;
   CellRun(o, cells_of(o).front(), {}, nullptr, own).run(r);

@@ -282,7 +282,7 @@ TEST(NetMessages, BetweenTwoMachinesNothingIsLate) {
   CellSetup setup;
   Stream stream;
   read_cell_message(m, &o, &setup);
-  EXPECT_EQ(receiving_options(o, setup, stream).receiver.late_ns, 1'000'000'000u);
+  EXPECT_EQ(receiving_options(o, setup, stream).receiver.late_ns, 50'000'000'000u);
   m["machine"] = "another";
   read_cell_message(m, &o, &setup);
   EXPECT_EQ(receiving_options(o, setup, stream).receiver.late_ns, ~u64{0});
