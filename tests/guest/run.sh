@@ -104,7 +104,8 @@ case "$iommu" in
 esac
 
 # -cpu max without la57: five-level page tables cost boot time. No 8042, HPET and so on for the same reason.
-# The ELF kernel is entered directly; tsc=reliable keeps the guest from the slow HPET clock.
+# The ELF kernel is entered directly; tsc=reliable keeps the guest from the slow HPET clock. norandmaps: code at the same
+# address in each process is translated once.
 machine=(
   -machine q35,smm=off,vmport=off,sata=off,usb=off,hpet=off,i8042=off
   -accel tcg,thread=multi -cpu max,-la57 -smp "${DOORBELL_GUEST_SMP:-2}" -m 1G
@@ -116,7 +117,7 @@ machine=(
   -virtfs "local,path=$out,mount_tag=out,security_model=none"
   -virtfs "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"
   -kernel "$cache/vmlinux" -initrd "$cache/initrd.img"
-  -append "console=ttyS0 panic=-1 quiet mitigations=off tsc=reliable no_timer_check audit=0 nowatchdog $iommu_words $kernel_word
+  -append "console=ttyS0 panic=-1 quiet mitigations=off tsc=reliable no_timer_check audit=0 nowatchdog norandmaps $iommu_words $kernel_word
  GUEST_END=$end GUEST_TOOLS=$tools GUEST_SCRIPT=$script GUEST_ARGUMENT=$argument GUEST_FOLDER=$root DOORBELL=$program"
 )
 # A newline in the command line would be a blank to the kernel, but not to all that print it.
