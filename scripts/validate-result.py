@@ -46,6 +46,18 @@ def documents(name):
             yield f"{name}:{number}", line
 
 
+def validator_of(schema):
+    """What checks documents by the schema in that file; None where python3-jsonschema is absent."""
+    try:
+        import jsonschema
+    except ImportError:
+        return None
+    rules = parse(schema.read_text(encoding="utf-8"))
+    kind = jsonschema.validators.validator_for(rules)
+    kind.check_schema(rules)
+    return kind(rules)
+
+
 def problems(validator, text):
     try:
         document = parse(text)
@@ -71,16 +83,10 @@ def main(arguments=None):
     parser.add_argument("--schema", default=SCHEMA, type=pathlib.Path)
     parser.add_argument("file", nargs="+")
     options = parser.parse_args(arguments)
-    try:
-        import jsonschema
-    except ImportError:
+    validator = validator_of(options.schema)
+    if validator is None:
         print("SKIP: python3-jsonschema is not installed, nothing was checked")
         return 77
-
-    schema = parse(options.schema.read_text(encoding="utf-8"))
-    kind = jsonschema.validators.validator_for(schema)
-    kind.check_schema(schema)
-    validator = kind(schema)
 
     worst = 0
     for name in options.file:
