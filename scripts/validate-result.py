@@ -11,6 +11,7 @@ Exit code: 0 all valid, 1 usage or an unreadable file, 2 an invalid one, 77 pyth
 """
 
 import argparse
+import functools
 import json
 import pathlib
 import sys
@@ -46,6 +47,7 @@ def documents(name):
             yield f"{name}:{number}", line
 
 
+@functools.cache
 def validator_of(schema):
     """What checks documents by the schema in that file; None where python3-jsonschema is absent."""
     try:
