@@ -109,7 +109,7 @@ build_release() {
 every_release_test() {
   run release -LE "$later"
   set_aside test
-  # A guest has all processors; three of them at a time would wait for each other.
+  # Beside the guest, which keeps one processor busy, runs what needs two.
   run release -L "$later" --parallel $((jobs + 1))
 }
 # Here threads meet as they do on several processors.
