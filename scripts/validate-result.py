@@ -49,7 +49,7 @@ def documents(name):
 
 @functools.cache
 def validator_of(schema):
-    """What checks documents by the schema in that file; None where python3-jsonschema is absent."""
+    """The validator of the schema in that file; None where python3-jsonschema is absent."""
     try:
         import jsonschema
     except ImportError:
