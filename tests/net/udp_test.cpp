@@ -261,6 +261,7 @@ TEST(Udp, AnUnconnectedReceiverMeetsOthers) {
   EXPECT_EQ(burst.length[0], 100u);
   EXPECT_EQ(burst.data[0][0], 0x5a);
   rx.release(burst);
+  EXPECT_EQ(stream->facts()["receive"]["too_long"], 300);
   EXPECT_GE(rx.unmatched(), 300u);
 }
 

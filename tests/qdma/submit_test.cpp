@@ -132,9 +132,10 @@ TEST_P(Submit, OneMoreThanTheLimitIsEagainAndCancelledOnesSaySo) {
   EXPECT_EQ(refused, EAGAIN);
   for (const TransferId id : ids) d.cancel(id);
   for (const auto& c : take(d, ids.size())) EXPECT_EQ(c.result.error, ECANCELED);
-  d.cancel(ids[0]);                                                // it has gone: nothing happens
-  d.cancel(d.submit(Direction::host_to_card, b, 0, kDdrBase, 1));  // there is room again
-  EXPECT_EQ(take(d, 1).at(0).result.error, ECANCELED);
+  d.cancel(ids[0]);  // it has gone: nothing happens
+  // There is room again. The other direction's channels have not begun anything that takes a minute.
+  static_cast<void>(d.submit(Direction::card_to_host, b, 0, kDdrBase, 1));
+  EXPECT_EQ(take(d, 1).at(0).result.error, 0);
 }
 
 TEST_P(Submit, ADeadlineEndsATransferThatIsTooSlow) {
