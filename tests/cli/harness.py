@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Helpers of the tests in this folder: the program, a folder for its files, results that are valid, and interrupting a run."""
 
-import functools
-import importlib.util
 import json
 import os
 import pathlib
@@ -13,6 +11,8 @@ import tempfile
 import time
 import unittest
 
+import result_schema
+
 DOORBELL = os.environ.get("DOORBELL", "build/bin/doorbell")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TIMEOUTS = ["--timeout", "60", "--late-after", "50"]  # a busy machine is not an error
@@ -21,15 +21,6 @@ TIMEOUTS = ["--timeout", "60", "--late-after", "50"]  # a busy machine is not an
 def doorbell(*arguments, **more):
     """Runs it to its end."""
     return subprocess.run([DOORBELL, *map(str, arguments)], capture_output=True, text=True, timeout=120, **more)
-
-
-@functools.cache
-def checker():
-    """scripts/validate-result.py as a module, and the schema's validator: a process for each result takes half of the tests' time."""
-    spec = importlib.util.spec_from_file_location("validate_result", ROOT / "scripts" / "validate-result.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module, module.validator_of(module.SCHEMA)
 
 
 def long(case):
@@ -98,11 +89,12 @@ class WithFolder(unittest.TestCase):
         self.json = self.folder / "out.json"
 
     def is_valid(self, path):
-        module, validator = checker()
-        if validator is None:
+        tool = result_schema.tool()
+        validator = tool.validator_of(tool.SCHEMA)
+        if validator is None:  # python3-jsonschema is absent
             return
-        for label, text in module.documents(str(path)):
-            self.assertEqual(module.problems(validator, text), [], label)
+        for label, text in tool.documents(str(path)):
+            self.assertEqual(tool.problems(validator, text), [], label)
 
     def valid(self, path=None):
         """The result there, which is as the schema has it."""

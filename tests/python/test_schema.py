@@ -13,14 +13,7 @@ import pathlib
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def tool():
-    spec = importlib.util.spec_from_file_location("validate_result", ROOT / "scripts" / "validate-result.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from result_schema import tool
 
 
 def put(document, path, value):
