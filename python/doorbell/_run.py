@@ -44,8 +44,8 @@ def _page_of(record: dict, page) -> None:
 
 
 def _require_pages() -> None:
-    from doorbell_report import page
-    if not page.available():
+    from doorbell_report import template
+    if not template.available():
         raise Error("html: jinja2 is not installed", "pip install 'doorbell[report]'")
 
 

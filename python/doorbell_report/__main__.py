@@ -9,7 +9,7 @@ import pathlib
 import sys
 import tempfile
 
-from . import charts, compare, drawing, figures, groups, page, results
+from . import charts, compare, drawing, figures, groups, page, results, template
 
 
 def write(path, content):
@@ -82,7 +82,7 @@ def arguments_of(arguments):
 
 
 def run(options):
-    needed = {"python3-jinja2": page.available()} if options.format == "html" else \
+    needed = {"python3-jinja2": template.available()} if options.format == "html" else \
         {"python3-matplotlib": drawing.available()}
     for package, there in needed.items():
         if not there:

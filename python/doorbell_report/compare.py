@@ -3,7 +3,7 @@
 
 """The page of a comparison (schema doorbell.compare/1): what differs, and the ratio of each figure with its interval."""
 
-from . import drawing, form, page, plots, results, units
+from . import drawing, form, page, plots, results, template, units
 from .results import items, number, text
 
 MOST = 45  # ratios of one picture
@@ -216,11 +216,11 @@ def render(data, title, with_pictures, lacks=""):
     order = ("bad", "warn", "good", "neutral")
     rate = _rate(data)
     drawn = pictures(data, drawing.PAGE) if with_pictures else []
-    return page.render_template(
+    return template.render_template(
         "compare.html.j2", title, before=text(data, "before") or "A", after=text(data, "after") or "B",
         tally=sorted(((n, words, css) for (words, css), n in tally.items()), key=lambda t: order.index(t[2])),
         differences=_differences(data), warnings=[form.value_text(w) for w in items(data, "warnings")],
-        pictures=[{"svg": page.Markup(p.inline(i)), "note": p.note} for i, p in enumerate(drawn)], table=_table(data, rate),
+        pictures=[{"svg": template.Markup(p.inline(i)), "note": p.note} for i, p in enumerate(drawn)], table=_table(data, rate),
         lead=text(data, "in_turns", "sentence"), bad=bool(number(data, "exit_code")), basis=_basis(data), unmet=_unmet(data, rate),
         legend=units.legend([rate, units.BYTES]), lacks=lacks,
         threshold=number(data, "threshold_percent"), common=common,

@@ -81,11 +81,9 @@ void check_page(const std::string& page, const std::vector<std::string>& inputs)
 }
 
 std::string why_no_page() {
-  // Without matplotlib, which takes half a second to import.
   return run_python({"-c",
-                     "import doorbell_report, sys\n"
-                     "try: import jinja2\n"
-                     "except ImportError: sys.exit('python3-jinja2 is not installed')\n"});
+                     "import sys; from doorbell_report import template; "
+                     "sys.exit(None if template.available() else 'python3-jinja2 is not installed')"});
 }
 
 std::string make_page(const std::string& from, const std::string& page, const std::string& title, bool bits) {

@@ -91,5 +91,5 @@ def without_jinja(folder):
 
 
 def needs_jinja():
-    from doorbell_report import page
-    return unittest.skipUnless(page.available(), "python3-jinja2 is not installed")
+    from doorbell_report import template
+    return unittest.skipUnless(template.available(), "python3-jinja2 is not installed")

@@ -16,7 +16,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python")]
 
 import browser  # noqa: E402
 import synthetic  # noqa: E402
-from doorbell_report import compare, drawing, page, results  # noqa: E402
+from doorbell_report import compare, drawing, page, results, template  # noqa: E402
 
 WIDTHS = {"desktop": 1280, "phone": 390}
 
@@ -65,7 +65,7 @@ def demo():
 
 
 @unittest.skipUnless(browser.program(), "no Chromium is installed (package chromium-headless-shell)")
-@unittest.skipUnless(page.available() and drawing.available(), "python3-jinja2 or python3-matplotlib is not installed")
+@unittest.skipUnless(template.available() and drawing.available(), "python3-jinja2 or python3-matplotlib is not installed")
 class InABrowser(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

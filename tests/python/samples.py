@@ -12,7 +12,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python")]
 
-from doorbell_report import drawing, page, results  # noqa: E402
+from doorbell_report import drawing, page, results, template  # noqa: E402
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
@@ -115,5 +115,5 @@ def load_all(folder):
     return loaded, results.plans(loaded)
 
 
-NEEDS_JINJA = unittest.skipUnless(page.available(), "python3-jinja2 is not installed")
-NEEDS_MATPLOTLIB = unittest.skipUnless(page.available() and drawing.available(), "python3-matplotlib is not installed")
+NEEDS_JINJA = unittest.skipUnless(template.available(), "python3-jinja2 is not installed")
+NEEDS_MATPLOTLIB = unittest.skipUnless(template.available() and drawing.available(), "python3-matplotlib is not installed")
