@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Helpers of the tests of socket streams: a link over lo, packets, and sockets of other programs.
+// Helpers of the tests of socket streams: a link over 127.0.0.1, packets, and sockets of other programs.
 #pragma once
 
 #include <arpa/inet.h>
 #include <doorbell/net/packet.hpp>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <string>
@@ -20,26 +19,17 @@
 
 namespace doorbell::net::test {
 
-/// An address of lo that no other process uses: what its neighbours send to 127.0.0.1 does not stray into its
-/// ports.
-inline std::string own_address() {
-  const auto id = static_cast<u32>(getpid());
-  return "127." + std::to_string(64 + (id >> 16 & 63)) + "." + std::to_string(id >> 8 & 255) + "." +
-         std::to_string(id & 255);
-}
-
 class LocalLink final : public Link {
  public:
-  explicit LocalLink(u32 mtu = 65536, std::string ip = "127.0.0.1") : mtu_(mtu), ip_(std::move(ip)) {}
+  explicit LocalLink(u32 mtu = 65536) : mtu_(mtu) {}
   std::string name() const override { return "lo"; }
   std::string kind() const override { return "kernel"; }
   std::string interface(End) const override { return "lo"; }
-  std::string ip(End) const override { return ip_; }
+  std::string ip(End) const override { return "127.0.0.1"; }
   u32 mtu() const override { return mtu_; }
 
  private:
   u32 mtu_;
-  std::string ip_;
 };
 
 /// Writes the whole packet of `bytes` payload.

@@ -44,7 +44,7 @@ class UdpSizes : public ::testing::TestWithParam<std::tuple<Size, bool>> {};
 
 TEST_P(UdpSizes, ArriveWhole) {
   const auto [size, segmentation] = GetParam();
-  LocalLink link(65536, own_address());
+  LocalLink link;
   StreamRequest r;
   r.payload_bytes = size.bytes;
   r.segmentation = segmentation;
