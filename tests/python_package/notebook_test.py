@@ -15,7 +15,8 @@ import unittest
 
 NOTEBOOK = pathlib.Path(__file__).parents[2] / "python" / "nvme.ipynb"
 PROGRAM = os.environ["DOORBELL"]
-# Of the command's rate, in the best of nine turns: what else the machine does may slow either side of a turn.
+# Of the command's rate, in the best of nine turns: what else the machine does may slow either side of a turn. The first turn
+# above it decides.
 MARK = 0.9
 
 # The last cell of the notebook in this test: the program itself beside the array, in turns.
@@ -29,7 +30,9 @@ def program_rate():
 disk = doorbell.nvme.open(CONTROLLER)
 disk.write(0, data)
 array = disk.empty(GIB // 8, "uint64")
-turns = [(array_rate(), program_rate()) for turn in range(9)]
+turns = []
+while len(turns) < 9 and not any(array > {MARK} * program for array, program in turns):
+    turns.append((array_rate(), program_rate()))
 disk.close()
 print(json.dumps(turns))
 """

@@ -68,7 +68,8 @@ class Results(unittest.TestCase):
 
     def test_every_path_runs(self):
         runs = {"nvme": SHORT, "rdma": {"iters": 200}, "cxi": {"iters": 200}, "net": {"duration": 0.2},
-                "qdma": {"iters": 50}, "qdma-validate": {"buffer_size": "1Mi", "threads": 2, "bandwidth_duration": 0.1},
+                "qdma": {"iters": 50},
+                "qdma-validate": {"buffer_size": "64Ki", "ddr_only": True, "threads": 2, "bandwidth_duration": 0.02},
                 "qdma-tune": {"largest": "256Ki", "duration": 0.02}}
         for path, options in runs.items():
             with self.subTest(path):
