@@ -80,9 +80,11 @@ class Fiber {
   }
 
  private:
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  // They know the stacks of contexts, not those of jumps. ThreadSanitizer counts the calls of each fiber:
-  // this one begins in one and returns in another.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    (defined(_FORTIFY_SOURCE) && _FORTIFY_SOURCE > 0)
+  // Sanitizers know the stacks of contexts, not those of jumps, and a fortified longjmp() ends a program that
+  // leaves its stack. ThreadSanitizer counts the calls of each fiber: this one begins in one and returns in
+  // another.
   __attribute__((no_sanitize("thread"))) void go_to(Fiber& to) {
     if (swapcontext(&context_, &to.context_) != 0) std::abort();
   }
