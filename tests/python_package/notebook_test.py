@@ -31,8 +31,11 @@ disk = doorbell.nvme.open(CONTROLLER)
 disk.write(0, data)
 array = disk.empty(GIB // 8, "uint64")
 turns = []
-while len(turns) < 9 and not any(array > {MARK} * program for array, program in turns):
-    turns.append((array_rate(), program_rate()))
+for turn in range(9):
+    rates = array_rate(), program_rate()
+    turns.append(rates)
+    if rates[0] / rates[1] > {MARK}:
+        break
 disk.close()
 print(json.dumps(turns))
 """
