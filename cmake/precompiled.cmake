@@ -17,7 +17,8 @@ function(doorbell_precompile target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${doorbell_pch_options}>)
   target_precompile_headers(${target} PRIVATE
     <algorithm> <array> <atomic> <chrono> <filesystem> <functional> <map> <memory> <optional> <span> <string>
-    <thread> <vector> <fmt/format.h> ${PROJECT_SOURCE_DIR}/cmake/json_first.hpp ${ARGN})
+    <thread> <vector> <fmt/format.h> ${PROJECT_SOURCE_DIR}/cmake/json_first.hpp
+    ${PROJECT_SOURCE_DIR}/src/system/json_instances.hpp ${ARGN})
 endfunction()
 
 # The headers that `from` has compiled serve `target` too: both must be compiled alike.

@@ -67,7 +67,7 @@ int run_backends(const Options& options, Context&) {
           {{"path", path}, {"backend", b.name}, {"usable", b.status.usable}, {"detail", b.status.detail}});
     }
     fmt::print("{}\n", nlohmann::ordered_json{{"backends", list}}.dump(
-                           2, ' ', false, nlohmann::json::error_handler_t::replace));
+                           2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return 0;
   }
   fmt::print("{:<7} {:<13} {:<7} {}\n", "path", "back end", "usable", "detail");

@@ -58,7 +58,7 @@ int run_doctor(const Options& options, Context&) {
                       {"fix", c.fix.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(c.fix)}});
     }
     fmt::print("{}\n", nlohmann::ordered_json{{"checks", list}}.dump(
-                           2, ' ', false, nlohmann::json::error_handler_t::replace));
+                           2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   } else {
     constexpr std::size_t kColumn = 6 + 24;
     for (const Check& c : checks) {

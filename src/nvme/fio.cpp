@@ -27,7 +27,7 @@ namespace doorbell::nvme {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 /// fio's name for an engine, and the options that make it the best of its kind.
 struct Engine {

@@ -71,12 +71,12 @@ class ControlSocket::Loop final : public Protocol {
   [[nodiscard]] std::string answer(const std::string& text) const {
     nlohmann::ordered_json said;
     try {
-      const auto question = nlohmann::json::parse(text, nullptr, false);
+      const auto question = nlohmann::ordered_json::parse(text, nullptr, false);
       if (question.is_object()) said = answer_(question);
       else said = {{"error", "the question is no JSON object"}};
     } catch (const Error& e) {
       said = {{"error", e.what()}, {"hint", e.hint()}};
-    } catch (const nlohmann::json::exception& e) {
+    } catch (const nlohmann::ordered_json::exception& e) {
       said = {{"error", fmt::format("the question: {}", e.what())}};
     }
     std::string out = said.dump();
@@ -95,7 +95,7 @@ ControlSocket::ControlSocket(const std::string& path, Answer answer)
     : loop_(std::make_unique<Loop>(path, std::move(answer))) {}
 ControlSocket::~ControlSocket() = default;
 
-nlohmann::ordered_json ask_control(const std::string& path, const nlohmann::json& question,
+nlohmann::ordered_json ask_control(const std::string& path, const nlohmann::ordered_json& question,
                                    const Patience& patience) {
   const std::string subject = fmt::format("the server at {}", path);
   int error = 0;

@@ -17,7 +17,7 @@ namespace doorbell::service {
 class ControlSocket {
  public:
   /// The answer to a question; it may wait, and throw Error, which the asker gets as his. One call at a time.
-  using Answer = std::function<nlohmann::ordered_json(const nlohmann::json& question)>;
+  using Answer = std::function<nlohmann::ordered_json(const nlohmann::ordered_json& question)>;
   /// Listens at `path` (mode 0600). Throws Error.
   ControlSocket(const std::string& path, Answer answer);
   ~ControlSocket();
@@ -30,7 +30,8 @@ class ControlSocket {
 };
 
 /// Asks the server at `path`. Throws Error: the server's, or that it is not there or does not answer.
-[[nodiscard]] nlohmann::ordered_json ask_control(const std::string& path, const nlohmann::json& question,
+[[nodiscard]] nlohmann::ordered_json ask_control(const std::string& path,
+                                                 const nlohmann::ordered_json& question,
                                                  const Patience& patience = {});
 
 }  // namespace doorbell::service

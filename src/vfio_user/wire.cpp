@@ -55,7 +55,8 @@ void append(std::vector<u8>& to, std::span<const u8> bytes) {
 }
 
 /// Takes the whole number `key` of `from`, if it is there. False if it is none or outside least..most.
-bool take(const nlohmann::json& from, const char* key, u64 least, u64 most, u64& into, std::string& why) {
+bool take(const nlohmann::ordered_json& from, const char* key, u64 least, u64 most, u64& into,
+          std::string& why) {
   const auto at = from.find(key);
   if (at == from.end()) return true;
   if (!at->is_number_unsigned() || at->get<u64>() < least || at->get<u64>() > most) {
@@ -137,14 +138,14 @@ std::optional<Version> decode_version(std::span<const u8> payload, std::string& 
   }
   // Without nesting beyond what the protocol has, whatever comes.
   u32 depth = 0;
-  const auto shallow = [&](int, nlohmann::json::parse_event_t event, nlohmann::json&) {
-    using Event = nlohmann::json::parse_event_t;
+  const auto shallow = [&](int, nlohmann::ordered_json::parse_event_t event, nlohmann::ordered_json&) {
+    using Event = nlohmann::ordered_json::parse_event_t;
     if (event == Event::object_start || event == Event::array_start) ++depth;
     if (event == Event::object_end || event == Event::array_end) --depth;
     return depth <= 8;
   };
   const char* const begin = reinterpret_cast<const char*>(text.data());
-  const auto json = nlohmann::json::parse(begin, begin + text.size() - 1, shallow, false);
+  const auto json = nlohmann::ordered_json::parse(begin, begin + text.size() - 1, shallow, false);
   if (!json.is_object()) {
     why = "the text is no JSON object";
     return {};

@@ -49,10 +49,10 @@ TEST(Run, MeasuresAndVerifies) {
   EXPECT_EQ(c.checks.checked, 100U);
   EXPECT_EQ(c.checks.failed(), 0U);
   EXPECT_EQ(c.errors.at("timeout"), 0U);
-  const auto json = nlohmann::json::parse(r.json);
+  const auto json = nlohmann::ordered_json::parse(r.json);
   EXPECT_EQ(json["cells"][0]["cell"]["in_flight"], 4);
-  EXPECT_EQ(json["argv"], (nlohmann::json{"doorbell", "nvme", "--controller=model", "--write-io=200",
-                                          "--read-io=100", "--in-flight=4"}));
+  EXPECT_EQ(json["argv"], (nlohmann::ordered_json{"doorbell", "nvme", "--controller=model", "--write-io=200",
+                                                  "--read-io=100", "--in-flight=4"}));
 }
 
 TEST(Run, EveryPath) {

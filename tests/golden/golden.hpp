@@ -20,7 +20,7 @@
 
 namespace doorbell::golden {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 using Bytes = std::vector<u8>;
 
 inline u64 number(const json& v) {

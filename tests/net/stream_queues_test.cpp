@@ -95,7 +95,7 @@ TEST(StreamQueues, BurstsAreTakenAndGivenBack) {
     }
   EXPECT_EQ(s->drops().sum(), 0u);
   EXPECT_EQ(s->unmatched(), 0u);
-  EXPECT_EQ(nlohmann::json::parse(s->facts()).at("stream").at("ring_depth"), 1024);
+  EXPECT_EQ(nlohmann::ordered_json::parse(s->facts()).at("stream").at("ring_depth"), 1024);
 }
 
 TEST(StreamQueues, DropsAreCounted) {

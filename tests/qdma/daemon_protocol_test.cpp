@@ -20,12 +20,12 @@ std::vector<u8> bytes_of_hex(const std::string& hex) {
   return bytes;
 }
 
-u64 number_in(const nlohmann::json& value) {
+u64 number_in(const nlohmann::ordered_json& value) {
   return value.is_string() ? std::stoull(value.get<std::string>(), nullptr, 0) : value.get<u64>();
 }
 
 /// The body that the golden vector's inputs ask for, encoded by this project.
-std::vector<u8> encode_body(Opcode o, const nlohmann::json& in) {
+std::vector<u8> encode_body(Opcode o, const nlohmann::ordered_json& in) {
   const auto n = [&](const char* key) { return number_in(in.at(key)); };
   const auto n32 = [&](const char* key) { return static_cast<u32>(n(key)); };
   const auto body = [](const auto& value) {
@@ -50,7 +50,7 @@ std::vector<u8> encode_body(Opcode o, const nlohmann::json& in) {
 }
 
 TEST(DaemonProtocol, EncodesAndParsesTheGoldenRequests) {
-  const auto golden = nlohmann::json::parse(std::ifstream(DOORBELL_GOLDEN_DIR "/qdma.json"));
+  const auto golden = nlohmann::ordered_json::parse(std::ifstream(DOORBELL_GOLDEN_DIR "/qdma.json"));
   u32 seen = 0;
   for (const auto& vector : golden.at("vectors")) {
     if (vector.at("kind") != "daemon_request") continue;

@@ -18,7 +18,7 @@ using golden::number;
 
 TEST(V80Compat, CutsAsRecorded) {
   std::ifstream file(DOORBELL_GOLDEN_DIR "/qdma.json");
-  const auto recorded = nlohmann::json::parse(file);
+  const auto recorded = nlohmann::ordered_json::parse(file);
   u32 cases = 0;
   for (const auto& v : recorded.at("vectors")) {
     if (v.at("kind") != "policy_v80") continue;

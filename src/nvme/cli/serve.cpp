@@ -106,7 +106,7 @@ int run_status(const Options& o, Context& context) {
 }
 
 int run_fault(const Options& o, Context& context) {
-  auto rates = nlohmann::json::object();
+  auto rates = nlohmann::ordered_json::object();
   for (const ListItem& item : o.list("fault")) rates[item.kind] = item.value;
   const auto answer = service::ask_control(nvme::NvmeServer::control_path(o.text("socket")),
                                            {{"ask", "fault"}, {"rates", rates}}, patience_of(o, context));

@@ -15,7 +15,7 @@ namespace doorbell::nvme {
 
 namespace {
 
-model::FaultRates rates_from(const nlohmann::json& named) {
+model::FaultRates rates_from(const nlohmann::ordered_json& named) {
   model::FaultRates rates;
   if (!named.is_object()) throw Error("faults", "they are no object of kinds and probabilities");
   const auto& names = model::fault_names();
@@ -75,7 +75,8 @@ NvmeServer::~NvmeServer() {
 }
 
 void NvmeServer::listen(const std::string& path) {
-  control_.emplace(control_path(path), [this](const nlohmann::json& question) { return answer(question); });
+  control_.emplace(control_path(path),
+                   [this](const nlohmann::ordered_json& question) { return answer(question); });
   server_->listen(path);
 }
 
@@ -112,12 +113,12 @@ nlohmann::ordered_json NvmeServer::status() {
           {"log_lines_left_out", log_.lost()}};
 }
 
-nlohmann::ordered_json NvmeServer::answer(const nlohmann::json& question) {
+nlohmann::ordered_json NvmeServer::answer(const nlohmann::ordered_json& question) {
   const std::string what = question.value("ask", std::string());
   if (what == "status") return status();
   if (what != "fault") throw Error("the question", fmt::format("'{}' is not one of status, fault", what));
   const auto named = question.find("rates");
-  set_faults(rates_from(named != question.end() ? *named : nlohmann::json()));
+  set_faults(rates_from(named != question.end() ? *named : nlohmann::ordered_json()));
   return status();
 }
 

@@ -48,7 +48,7 @@ class NvmeServer {
 
  private:
   void check(const model::FaultRates& rates) const;
-  [[nodiscard]] nlohmann::ordered_json answer(const nlohmann::json& question);
+  [[nodiscard]] nlohmann::ordered_json answer(const nlohmann::ordered_json& question);
 
   service::QueuedLog& log_;
   NvmeServerOptions options_;

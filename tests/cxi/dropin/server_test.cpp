@@ -268,7 +268,7 @@ TEST(CxiServer, RandomRequestsChangeNothingForOthers) {
 }
 
 /// The counts of a Cassini that two programs shared; the first of them has the report.
-nlohmann::json counts_of_two(const char* first, const char* second) {
+nlohmann::ordered_json counts_of_two(const char* first, const char* second) {
   const std::string socket = path_of("run"), file = path_of("report");
   Child target(
       {DOORBELL_PROGRAM, "run", "cxi", "--socket", socket, "--report-file", file, "--", CXI_PEER, first});
@@ -286,7 +286,7 @@ nlohmann::json counts_of_two(const char* first, const char* second) {
   EXPECT_TRUE(target.wait(60));
   EXPECT_EQ(target.exit_code(), 0) << target.output() << target.errors();
   std::ifstream report(file);
-  auto counts = nlohmann::json::parse(report, nullptr, false);
+  auto counts = nlohmann::ordered_json::parse(report, nullptr, false);
   EXPECT_FALSE(fs::exists(socket));
   fs::remove(file);
   return counts;
