@@ -8,7 +8,7 @@ include(CMakePackageConfigHelpers)
 
 # The program finds the libraries that a bundle carries beside it, and everything else as usual. RPATH,
 # not RUNPATH: a bundle must win over an LD_LIBRARY_PATH that happens to hold an older libstdc++.
-set_target_properties(doorbell_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+doorbell_searches(doorbell_cli "$ORIGIN/../lib")
 target_link_options(doorbell_cli PRIVATE -Wl,--disable-new-dtags)
 install(TARGETS doorbell_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 
@@ -95,7 +95,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOC
 
 # --- the daemon, where it is built -------------------------------------------------------------------
 if(TARGET doorbelld)
-  set_target_properties(doorbelld PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+  doorbell_searches(doorbelld "$ORIGIN/../lib")
   target_link_options(doorbelld PRIVATE -Wl,--disable-new-dtags)
   file(CREATE_LINK doorbell ${documents}/doorbelld SYMBOLIC)
   install(FILES ${documents}/man1/doorbelld.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT daemon)
