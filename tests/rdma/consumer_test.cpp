@@ -37,7 +37,7 @@ class RdmaConsumer : public ::testing::Test {
   WorkRequest wr = request(Op::write, near, far, 8);
   u32 taken = 0;
 };
-TYPED_TEST_SUITE(RdmaConsumer, Formats);
+TYPED_TEST_SUITE(RdmaConsumer, FormatsAlike);
 
 TYPED_TEST(RdmaConsumer, AFullQueueMayBeGivenBackWhole) {
   this->fill();

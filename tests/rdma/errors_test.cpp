@@ -45,7 +45,7 @@ class RdmaErrors : public ::testing::Test {
   Memory near{*rig.device, 8192}, far{*rig.device, 8192};
   std::optional<typename Rig<F>::Pair> p;
 };
-TYPED_TEST_SUITE(RdmaErrors, Formats);
+TYPED_TEST_SUITE(RdmaErrors, FormatsAlike);
 
 TYPED_TEST(RdmaErrors, LocalMemory) {
   Memory constant(*this->rig.device, 4096, access::remote_read);

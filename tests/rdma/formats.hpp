@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "rdma/model/shape.hpp"
@@ -16,11 +17,16 @@
 #include "rdma/vendors/ernic.hpp"
 #include "rdma/vendors/ionic.hpp"
 #include "rdma/vendors/mlx5.hpp"
+#include "sanitized.hpp"
 
 namespace doorbell::rdma {
 
 /// In the order of their Providers.
 using Formats = testing::Types<Mlx5, Bnxt, Ionic, Ernic>;
+
+/// For what the NIC does alike for each of them. A sanitizer watches one whose flushed requests complete each
+/// by itself, and one where a single completion stands for all.
+using FormatsAlike = std::conditional_t<test::kSanitized, testing::Types<Mlx5, Bnxt>, Formats>;
 
 /// The vendors whose requests can carry their bytes; ernic has no layout for it.
 inline std::vector<Provider> inlining_providers() {
