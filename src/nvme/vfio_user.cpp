@@ -316,7 +316,9 @@ void VfioUserController::watch() {
       wake_.wait_for(sweep, std::chrono::nanoseconds(kLookNs));
     } else if (!rung) {
       sweep.unlock();
+      // Whoever rings next may wait for this processor.
       if (now - last > kSpinNs) std::this_thread::sleep_for(kNap);
+      else std::this_thread::yield();
       sweep.lock();
     }
   }

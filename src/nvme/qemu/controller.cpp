@@ -178,6 +178,7 @@ void QemuController::run() {
     sweep.unlock();
     if (rung) last = wall_ns();
     else if (wall_ns() - last > kSpinNs) std::this_thread::sleep_for(kNap);
+    else std::this_thread::yield();  // whoever rings next may wait for this processor
   }
 }
 
