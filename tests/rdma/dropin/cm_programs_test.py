@@ -12,6 +12,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from pair import MISMEASURED  # noqa: E402
+
 DOORBELL = os.environ.get("DOORBELL", "build/bin/doorbell")
 PEER = os.environ.get("CM_PEER", "build/bin/cm_peer")
 LONGEST_S = 100
@@ -261,9 +264,17 @@ class Unmodified(Programs):
         self.ends(active)
         return self.ends(passive)
 
-    def perftest(self, *words, options=()):
+    def perftest(self, *words, options=(), excuse=MISMEASURED):
+        """Once more where an end says `excuse` and fails; four times at most."""
         words = [*words, "-R", "-p", "PORT"]
-        self.pair(words, [*words, "localhost"], options=options)
+        for last in (False, False, False, False, True):
+            try:
+                self.pair(words, [*words, "localhost"], options=options)
+                return
+            except AssertionError:
+                said = "".join(map(self.said, self.running[-2:]))
+                if last or (excuse not in said and MISMEASURED not in said):
+                    raise
 
     def test_perftest(self):
         for words in (("ib_write_bw", "-n", "100"), ("ib_send_lat", "-n", "100"), ("ib_read_bw", "-n", "100"), ("ib_write_bw", "-n", "20", "-q", "4"),
@@ -278,13 +289,7 @@ class Unmodified(Programs):
     def test_perftest_under_loss(self):
         # Its ends part over the connection. Who has ended sends no acknowledgement again: then the other end says so (12),
         # as of any program that is gone.
-        for last in (False, False, False, False, True):
-            try:
-                self.perftest("ib_write_bw", "-n", "50", options=["--fault", "drop=0.01"])
-                return
-            except AssertionError:
-                if last or "Bad wc status 12" not in "".join(map(self.said, self.running[-2:])):
-                    raise
+        self.perftest("ib_write_bw", "-n", "50", options=["--fault", "drop=0.01"], excuse="Bad wc status 12")
 
     def test_rping(self):
         self.pair(["rping", "-s", "-p", "PORT", "-C", "20", "-V"], ["rping", "-c", "-p", "PORT", "-C", "20", "-V", "-a", "127.0.0.1"])

@@ -12,6 +12,9 @@ import unittest
 DOORBELL = os.environ.get("DOORBELL", "build/bin/doorbell")
 VERBS = os.environ.get("VERBS", "build/lib/verbs")
 PATIENCE_S = 240  # for what takes seconds on a quiet machine
+# perftest measures the processor's clock before it reports, and gives up, with this, where its measurements disagree: on a
+# machine that is busy with something else. Then it is run again.
+MISMEASURED = "Correlation coefficient r^2"
 
 
 def needs(program):
