@@ -53,6 +53,7 @@ u64 calibrate() {
   if (!HostClock::uses_tsc()) return u64{1} << 24;
   u64 ns0 = 0, ticks0 = 0, ns1 = 0, ticks1 = 0;
   read_both(ns0, ticks0);
+  // The counter goes on while the thread sleeps; a processor's time would be lost to polling.
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   read_both(ns1, ticks1);
   const double ratio = static_cast<double>(ns1 - ns0) / static_cast<double>(ticks1 - ticks0);

@@ -3,7 +3,7 @@
 
 // The templates of nlohmann-json for ordered_json, the one type of JSON values here: compiled once, by
 // json_instances.cpp, and not again in each of some hundred objects. The precompiled headers have the
-// declarations (cmake/precompiled.cmake). No source includes this file; one that is compiled without
+// declarations (cmake/precompiled.cmake). No other source includes this file; one that is compiled without
 // precompiled headers instantiates the templates that it uses.
 #pragma once
 
