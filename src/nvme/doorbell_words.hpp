@@ -13,8 +13,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <mutex>
+#include <thread>
+
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 
@@ -117,6 +121,22 @@ class DoorbellWords {
   u32 admin_seen_ = 0;  // admin SQ entries looked at
   u32 admin_entries_ = 0;
   Iova asq_ = 0;
+};
+
+/// How a thread that carries doorbells waits for the next: for some time it looks again and again, and lets
+/// others run in between, because whoever rings next may wait for its processor. After that it naps.
+class CarrierPace {
+ public:
+  void rang() { last_ns_ = wall_ns(); }
+  void wait() const {
+    if (wall_ns() - last_ns_ > kSpinNs) std::this_thread::sleep_for(kNap);
+    else std::this_thread::yield();
+  }
+
+ private:
+  static constexpr u64 kSpinNs = 2'000'000;  // without a doorbell for this long it naps
+  static constexpr std::chrono::microseconds kNap{50};
+  u64 last_ns_ = wall_ns();
 };
 
 }  // namespace doorbell::nvme

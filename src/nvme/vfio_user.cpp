@@ -34,9 +34,7 @@ constexpr u32 kPciCommand = 4;
 constexpr u16 kMemoryBusMasterNoPin = 0x406;
 constexpr u64 kLeastBar = 0x2000;
 constexpr u64 kLookNs = 10'000'000;  // how often CSTS is looked at
-constexpr u64 kSpinNs = 2'000'000;   // without a doorbell for this long the thread naps
 constexpr double kLeastTimeoutS = 1, kMostTimeoutS = 10;
-constexpr auto kNap = std::chrono::microseconds(50);
 
 }  // namespace
 
@@ -294,14 +292,14 @@ void VfioUserController::by_initiator(bool on) {
 /// Looks at CSTS, and, where doorbells are messages and no initiator sends them, at every doorbell.
 void VfioUserController::watch() {
   pthread_setname_np(pthread_self(), "vfio-user watch");
-  u64 last = wall_ns(), looked = last;
+  CarrierPace pace;
+  u64 looked = wall_ns();
   std::unique_lock sweep(sweep_);
   while (!stop_) {
     const bool carries = !mapped_ && !by_initiator_;
     const bool rung = carries && words_of_doorbells_.carry_all(memory_of_queues(), message());
-    const u64 now = wall_ns();
-    if (rung) last = now;
-    if (now - looked >= kLookNs) {
+    if (rung) pace.rang();
+    if (wall_ns() - looked >= kLookNs) {
       sweep.unlock();
       try {
         (void)read32(reg::csts);
@@ -316,9 +314,7 @@ void VfioUserController::watch() {
       wake_.wait_for(sweep, std::chrono::nanoseconds(kLookNs));
     } else if (!rung) {
       sweep.unlock();
-      // Whoever rings next may wait for this processor.
-      if (now - last > kSpinNs) std::this_thread::sleep_for(kNap);
-      else std::this_thread::yield();
+      pace.wait();
       sweep.lock();
     }
   }

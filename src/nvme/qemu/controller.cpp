@@ -28,11 +28,9 @@ constexpr u32 kPciCommand = 4, kPciBar0 = 0x10;
 constexpr u32 kMemoryAndBusMaster = 6;
 constexpr u32 kNvmeId = 0x0010'1b36;
 constexpr u64 kLookNs = 10'000'000;  // how often CSTS is looked at
-constexpr u64 kSpinNs = 2'000'000;   // without a doorbell for this long the thread naps
 // For an answer of QEMU, or a round of its main loop. A process that others share the processor with may take
 // a good part of a second.
 constexpr double kLeastTimeoutS = 1, kMostTimeoutS = 10;
-constexpr auto kNap = std::chrono::microseconds(50);
 
 }  // namespace
 
@@ -167,7 +165,7 @@ void QemuController::look_at_status() {
 
 void QemuController::run() {
   pthread_setname_np(pthread_self(), "doorbells");
-  u64 last = wall_ns();
+  CarrierPace pace;
   for (;;) {
     std::unique_lock sweep(sweep_);
     // Not even naps: they would take the core that QEMU's thread needs.
@@ -176,9 +174,8 @@ void QemuController::run() {
     const bool rung = doorbells_.carry_all(memory_of_queues(), message());
     look_at_status();
     sweep.unlock();
-    if (rung) last = wall_ns();
-    else if (wall_ns() - last > kSpinNs) std::this_thread::sleep_for(kNap);
-    else std::this_thread::yield();  // whoever rings next may wait for this processor
+    if (rung) pace.rang();
+    else pace.wait();
   }
 }
 
