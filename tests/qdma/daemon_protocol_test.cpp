@@ -4,29 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "golden/golden.hpp"
 #include "qdma/daemon/protocol.hpp"
 
 namespace doorbell::qdma::daemon {
 namespace {
 
-std::vector<u8> bytes_of_hex(const std::string& hex) {
-  std::vector<u8> bytes;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
-    bytes.push_back(static_cast<u8>(std::stoul(hex.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
-
-u64 number_in(const nlohmann::ordered_json& value) {
-  return value.is_string() ? std::stoull(value.get<std::string>(), nullptr, 0) : value.get<u64>();
-}
-
 /// The body that the golden vector's inputs ask for, encoded by this project.
-std::vector<u8> encode_body(Opcode o, const nlohmann::ordered_json& in) {
-  const auto n = [&](const char* key) { return number_in(in.at(key)); };
+std::vector<u8> encode_body(Opcode o, const golden::json& in) {
+  const auto n = [&](const char* key) { return golden::number(in.at(key)); };
   const auto n32 = [&](const char* key) { return static_cast<u32>(n(key)); };
   const auto body = [](const auto& value) {
     const auto bytes = bytes_of(value);
@@ -50,18 +38,18 @@ std::vector<u8> encode_body(Opcode o, const nlohmann::ordered_json& in) {
 }
 
 TEST(DaemonProtocol, EncodesAndParsesTheGoldenRequests) {
-  const auto golden = nlohmann::ordered_json::parse(std::ifstream(DOORBELL_GOLDEN_DIR "/qdma.json"));
+  const auto recorded = golden::read_file("qdma");
   u32 seen = 0;
-  for (const auto& vector : golden.at("vectors")) {
+  for (const auto& vector : recorded.at("vectors")) {
     if (vector.at("kind") != "daemon_request") continue;
     ++seen;
     SCOPED_TRACE(vector.at("name").get<std::string>());
-    const std::vector<u8> wanted = bytes_of_hex(vector.at("bytes_hex"));
+    const std::vector<u8> wanted = golden::from_hex(vector.at("bytes_hex"));
     const auto& in = vector.at("inputs");
-    const auto opcode = Opcode{static_cast<u16>(number_in(in.at("opcode")))};
-    const auto sequence = static_cast<u32>(number_in(in.at("seqno")));
+    const auto opcode = Opcode{static_cast<u16>(golden::number(in.at("opcode")))};
+    const auto sequence = static_cast<u32>(golden::number(in.at("seqno")));
     const std::vector<u8> body = encode_body(opcode, in);
-    EXPECT_EQ(body.size(), number_in(in.at("body_bytes")));
+    EXPECT_EQ(body.size(), golden::number(in.at("body_bytes")));
     EXPECT_EQ(request_message(opcode, sequence, body), wanted);
 
     const Parsed parsed = parse_request(wanted);

@@ -17,8 +17,7 @@ namespace {
 using golden::number;
 
 TEST(V80Compat, CutsAsRecorded) {
-  std::ifstream file(DOORBELL_GOLDEN_DIR "/qdma.json");
-  const auto recorded = nlohmann::ordered_json::parse(file);
+  const auto recorded = golden::read_file("qdma");
   u32 cases = 0;
   for (const auto& v : recorded.at("vectors")) {
     if (v.at("kind") != "policy_v80") continue;

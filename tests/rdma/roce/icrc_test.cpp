@@ -41,10 +41,7 @@ struct Recorded {
 };
 
 std::vector<Recorded> recorded() {
-  const char* const given = std::getenv("DOORBELL_GOLDEN_DIR");
-  const std::string folder = given != nullptr ? given : DOORBELL_GOLDEN_DIR;
-  std::ifstream file(folder + "/roce_icrc.json");
-  const golden::json all = golden::json::parse(file);
+  const golden::json all = golden::read_file("roce_icrc");
   std::vector<Recorded> packets;
   for (const auto& p : all.at("packets"))
     packets.push_back({p.at("name").get<std::string>(), golden::from_hex(p.at("packet").get<std::string>())});
