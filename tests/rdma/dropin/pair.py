@@ -47,16 +47,25 @@ def run(*words, options=(), **more):
                           timeout=PATIENCE_S, check=False, **more)
 
 
+def again(attempt, excused, tries):
+    """The first pair of `attempt()` that `excused(pair)` does not excuse, or the last."""
+    for _ in range(tries):
+        pair = attempt()
+        if not excused(pair):
+            break
+    return pair
+
+
 def under_loss(words, options, file=None, **more):
     """A pair whose packets are lost. Who has received everything ends; if its last acknowledgement was lost, the other end
     sends until its retries are spent, as it would to any program that has ended. Then again, without the `file` that they wrote."""
-    for _ in range(6):
+
+    def attempt():
         if file is not None:
             file.unlink(missing_ok=True)
-        pair = Pair(words, options=options, **more)
-        if sorted(pair.codes) != [0, 1] or "transport retry counter exceeded" not in pair.text():
-            break
-    return pair
+        return Pair(words, options=options, **more)
+
+    return again(attempt, lambda pair: sorted(pair.codes) == [0, 1] and "transport retry counter exceeded" in pair.text(), 6)
 
 
 class Pair:
